@@ -3,7 +3,7 @@
 
     bench/chain.py [--only WORD] [--rounds N]
 
-Output and exit code are those of bench/run.py. Needs 2 GiB of disk or memory for a file in the temporary folder."""
+Output and exit code are those of bench/run.py. Needs 2 GiB of disk or memory for a file in the temporary directory."""
 
 import json
 import shutil

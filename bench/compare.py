@@ -55,11 +55,11 @@ def measured(*flags):
     return json.loads(command([PIPEMARK, "bw", "--json", "-", *flags]).stdout)
 
 
-def compared(folder, base, new, *flags):
+def compared(directory, base, new, *flags):
     """The exit code of `pipemark compare` for two documents."""
     files = []
     for name, document in (("base.json", base), ("new.json", new)):
-        path = Path(folder, name)
+        path = Path(directory, name)
         path.write_text(json.dumps(document))
         files.append(path)
     words = [PIPEMARK, "compare", *files, "--fail-on", "better,worse", "--quiet", *flags]
@@ -80,11 +80,11 @@ def same_against_same(_):
         samples = document["trials"][-1]["samples"]
         draw = random.Random(2002)
         false = 0
-        with tempfile.TemporaryDirectory() as folder:
+        with tempfile.TemporaryDirectory() as directory:
             for _ in range(200):
                 drawn = draw.sample(samples, 20)
                 base, new = with_samples(document, drawn[:10]), with_samples(document, drawn[10:])
-                false += compared(folder, base, new) in (WORSE, BETTER)
+                false += compared(directory, base, new) in (WORSE, BETTER)
         promise(
             f"false verdicts in 200 comparisons of a trial with itself, {place}", [false / 200], most=0.05, unit=""
         )

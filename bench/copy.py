@@ -99,8 +99,8 @@ def measure(cells, words, rounds, options, program):
     KEPT.parent.mkdir(exist_ok=True)
     end = time.monotonic() + options.budget
     memory = "/dev/shm" if os.path.isdir("/dev/shm") else None
-    with tempfile.TemporaryDirectory(prefix="bench-copy-", dir=memory) as folder, open(KEPT, "a") as file:
-        path = f"{folder}/bytes"
+    with tempfile.TemporaryDirectory(prefix="bench-copy-", dir=memory) as directory, open(KEPT, "a") as file:
+        path = f"{directory}/bytes"
         with open(path, "wb") as content:
             content.write(random.Random(1).randbytes(MIB) * (SIZE // MIB))
         while time.monotonic() < end:

@@ -27,9 +27,9 @@ SIZE = 1 << 30
 MEMORY = "/dev/shm" if os.path.isdir("/dev/shm") else None
 
 
-def write(folder, piece, size):
+def write(directory, piece, size):
     """Writes a file of at least `size` bytes that repeats `piece`."""
-    path = Path(folder, "lines")
+    path = Path(directory, "lines")
     block = piece.encode() * max(1, (1 << 20) // len(piece))
     with open(path, "wb") as file:
         while file.tell() < size:
@@ -82,8 +82,8 @@ FILES = [
 def files(rounds):
     """Compares with std-baseline, the fastest of the published programs, from a file in memory to /dev/null."""
     for name, piece, size, flags, least in FILES:
-        with tempfile.TemporaryDirectory(dir=MEMORY) as folder:
-            path = write(folder, piece, size)
+        with tempfile.TemporaryDirectory(dir=MEMORY) as directory:
+            path = write(directory, piece, size)
             ratios = alternating(
                 rounds, lambda: from_file([PIPEMARK, "lines", *flags], path), lambda: from_file([BASELINE], path)
             )
@@ -92,8 +92,8 @@ def files(rounds):
 
 def cat(rounds):
     """Compares all threads on 8-byte lines of a file in memory with cat, which only copies the file."""
-    with tempfile.TemporaryDirectory(dir=MEMORY) as folder:
-        path = write(folder, SHORT + "\n", SIZE)
+    with tempfile.TemporaryDirectory(dir=MEMORY) as directory:
+        path = write(directory, SHORT + "\n", SIZE)
         ratios = alternating(
             rounds, lambda: from_file([PIPEMARK, "lines"], path), lambda: from_file(["cat", str(path)], path)
         )

@@ -207,8 +207,8 @@ def measure(cells, names, rounds, options, program, error):
     KEPT.parent.mkdir(exist_ok=True)
     memory = "/dev/shm" if os.path.isdir("/dev/shm") else None
     end = time.monotonic() + options.budget
-    with tempfile.TemporaryDirectory(prefix="bench-relay-", dir=memory) as folder, open(KEPT, "a") as file:
-        path = f"{folder}/text"
+    with tempfile.TemporaryDirectory(prefix="bench-relay-", dir=memory) as directory, open(KEPT, "a") as file:
+        path = f"{directory}/text"
         write_texts(path)
         while time.monotonic() < end:
             left = [cell for cell in unfinished(cells, names, rounds, error) if len(rounds[cell]) < options.rounds]

@@ -53,7 +53,7 @@ def medians(case, place, runs):
     words += ["--prepare", case["reset"]] if "reset" in case else []
     done = subprocess.run(
         [*words, "--", before, "--", case["fix"]],
-        cwd=place.folder, env=place.environment, capture_output=True, text=True, stdin=subprocess.DEVNULL,
+        cwd=place.directory, env=place.environment, capture_output=True, text=True, stdin=subprocess.DEVNULL,
     )  # fmt: skip
     if done.returncode:
         raise RuntimeError(done.stderr.strip()[-300:])

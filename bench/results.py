@@ -40,8 +40,8 @@ def git(*words):
 
 def run_suite(words, quick):
     """Runs pipemark. Returns the rows of its document, and a description of the machine."""
-    with tempfile.TemporaryDirectory() as folder:
-        out = Path(folder, "out.json")
+    with tempfile.TemporaryDirectory() as directory:
+        out = Path(directory, "out.json")
         quick = [flag for flag in QUICK if quick and not (words[0] == "chain" and flag in ("--time", "5ms"))]
         quick += ["--total", "4m"] if quick and words[0] == "chain" else []
         subprocess.run([PIPEMARK, *words, *quick, "--no-save", "--quiet", "--json", out], check=True)

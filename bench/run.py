@@ -205,8 +205,8 @@ def own_cost(_):
 
 def history(rounds):
     """Times the list of a history with ten thousand copies of one run: of all runs, and of the newest twenty."""
-    with tempfile.TemporaryDirectory() as folder:
-        db = Path(folder) / "history.db"
+    with tempfile.TemporaryDirectory() as directory:
+        db = Path(directory) / "history.db"
         command([PIPEMARK, "bw", "--runs", "5", "--time", "20ms", "--quiet", "--db", db])
         with sqlite3.connect(db) as database:
             database.executescript("""

@@ -50,8 +50,8 @@ def main():
     found, tests = {}, set()
     for path in paths:
         found[path], modules = code((ROOT / path).read_text().splitlines())
-        folder = path.parent if path.stem in ("mod", "lib", "main") else path.parent / path.stem
-        tests.update(folder / name for name in modules)
+        directory = path.parent if path.stem in ("mod", "lib", "main") else path.parent / path.stem
+        tests.update(directory / name for name in modules)
     count = collections.Counter()
     for path, lines in found.items():
         if any(parent in tests for parent in (path.with_suffix(""), *path.parents)):

@@ -48,8 +48,13 @@ def write(path, size):
 
 
 class Bench:
-    def __init__(self, context, folder):
-        self.context, self.each, self.folder, self.out = context, lines.executor_map(context), folder, folder / "out"
+    def __init__(self, context, directory):
+        self.context, self.each, self.directory, self.out = (
+            context,
+            lines.executor_map(context),
+            directory,
+            directory / "out",
+        )
 
     def spark(self, source, split, slots):
         """Seconds that the job takes on `slots` executors."""
@@ -95,7 +100,7 @@ class Bench:
 
 
 def throughput(bench, rounds):
-    source = write(bench.folder / "in", 2 * SIZE)
+    source = write(bench.directory / "in", 2 * SIZE)
     ways = list(itertools.product((bench.spark, bench.local), (1, 2)))
     speeds = {way: [] for way in ways}
     # The first round isn't counted, because memory is slower when it is used for the first time.
@@ -113,7 +118,7 @@ def throughput(bench, rounds):
 
 
 def per_task(bench, rounds):
-    source = write(bench.folder / "in", 1 << 20)
+    source = write(bench.directory / "in", 1 << 20)
     seconds = lambda tasks: bench.spark(source, -(-source.stat().st_size // tasks), 2)
     cost = lambda seconds, tasks=200: 2 * (seconds(tasks + 2) - seconds(2)) / tasks * 1000
     seconds(2)
@@ -137,7 +142,7 @@ def per_task(bench, rounds):
 def commit(bench, _):
     """Measures the driver's own work, without an engine."""
     tasks = 10_000
-    source = write(bench.folder / "in", 1 << 20)
+    source = write(bench.directory / "in", 1 << 20)
     with line_job.Job([source], bench.out, ["lines"], -(-source.stat().st_size // tasks), PIPEMARK) as job:
         attempts = [line_job.Attempt(task.index, str(task.index), 0) for task in job.tasks]
         for attempt in attempts:
@@ -146,7 +151,7 @@ def commit(bench, _):
         job.commit(attempts)
         elapsed = time.monotonic() - start
     shutil.rmtree(bench.out)
-    promise("commit of a task by the driver, a folder in memory", [elapsed / len(attempts) * 1e6], unit=" µs")
+    promise("commit of a task by the driver, a directory in memory", [elapsed / len(attempts) * 1e6], unit=" µs")
     source.unlink()
 
 
@@ -164,9 +169,9 @@ def has_same_bytes(source, out):
         total += len(one)
 
 
-def whole_job(master, folder):
+def whole_job(master, directory):
     """Runs spark-submit on 4 GiB: undisturbed, and with an executor killed once half of the task attempts exist."""
-    source, out = write(folder / "in", 4 * SIZE), folder / "out"
+    source, out = write(directory / "in", 4 * SIZE), directory / "out"
     for kill in (False, True):
         start = time.monotonic()
         words = ["--pipemark", PIPEMARK, source, out, "--", "lines", "spaces"]
@@ -175,7 +180,7 @@ def whole_job(master, folder):
         )
         killed = None
         while kill and driver.poll() is None and killed is None:
-            if len(list(folder.glob(".out.*.partial/attempts/*"))) >= 8:
+            if len(list(directory.glob(".out.*.partial/attempts/*"))) >= 8:
                 killed = executors()[0]
                 os.kill(killed, signal.SIGKILL)
             time.sleep(0.01)
@@ -196,16 +201,16 @@ def main():
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     parts = [throughput, per_task, commit]
     memory = "/dev/shm" if os.path.isdir("/dev/shm") else None
-    with tempfile.TemporaryDirectory(prefix="pipemark-spark-", dir=memory) as folder, cluster() as master:
+    with tempfile.TemporaryDirectory(prefix="pipemark-spark-", dir=memory) as directory, cluster() as master:
         if chosen := [part for part in parts if options.only in part.__name__]:
             settings = {"master": master, "log.level": "ERROR", "ui.showConsoleProgress": "false", "app.name": "bench"}
             conf = SparkConf().setAll([(f"spark.{name}", value) for name, value in settings.items()]).set(*lines.JAVA)
             context = SparkContext(conf=conf)
             for part in chosen:
-                part(Bench(context, Path(folder)), options.rounds)
+                part(Bench(context, Path(directory)), options.rounds)
             context.stop()
         if options.only in "whole":
-            whole_job(master, Path(folder))
+            whole_job(master, Path(directory))
     sys.exit(1 if run.BROKEN else 0)
 
 

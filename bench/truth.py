@@ -57,26 +57,26 @@ axes = {{ language = {json.dumps(LANGUAGES)}, program = ["idiomatic", "tuned"] }
 
 class Bench:
     def __init__(self, options):
-        self.options, self.folder = options, options.state[0]
+        self.options, self.directory = options, options.state[0]
         if options.fresh:
-            shutil.rmtree(self.folder, ignore_errors=True)
-        self.folder.mkdir(parents=True, exist_ok=True)
+            shutil.rmtree(self.directory, ignore_errors=True)
+        self.directory.mkdir(parents=True, exist_ok=True)
         self.end = time.monotonic() + options.budget
-        self.work = self.folder / "work"
+        self.work = self.directory / "work"
         subprocess.run(["cc", "-O2", "-o", self.work, ROOT / "bench/work.c"], check=True)
 
     def lines(self, name):
-        """The results stored under `name` in all --state folders."""
-        files = [folder / f"{name}.jsonl" for folder in self.options.state]
+        """The results stored under `name` in all --state directories."""
+        files = [directory / f"{name}.jsonl" for directory in self.options.state]
         return [json.loads(line) for file in files if file.exists() for line in file.read_text().splitlines()]
 
     def add(self, name, line):
-        with open(self.folder / f"{name}.jsonl", "a") as file:
+        with open(self.directory / f"{name}.jsonl", "a") as file:
             file.write(json.dumps(line) + "\n")
 
     def pipemark(self, *words, codes=(0,)):
         words = [str(PIPEMARK), *map(str, words)]
-        ended = subprocess.run(words, capture_output=True, text=True, cwd=self.folder)
+        ended = subprocess.run(words, capture_output=True, text=True, cwd=self.directory)
         if ended.returncode not in codes:
             sys.exit(f"{' '.join(words)}: exit {ended.returncode}\n{ended.stderr}")
         return ended
@@ -128,8 +128,8 @@ class Bench:
     # The programs that do equal work, and the one that does less.
 
     def entrants(self, name, passes):
-        """Makes a folder of programs. Each program makes a number of passes over an eighth of every block."""
-        folder = self.folder / name
+        """Makes a directory of programs. Each program makes a number of passes over an eighth of every block."""
+        directory = self.directory / name
         source = (ROOT / "entrants/c/idiomatic.c").read_text()
         call = "        answer.bytes += length;\n"
         assert call in source
@@ -137,7 +137,7 @@ class Bench:
         # This line writes back an unchanged byte, but the compiler can't know that the byte is unchanged.
         extra += "            *(volatile unsigned char *)block ^= add_byte_xor(0, block, length / 8) & options->block >> 40;\n"
         for language in LANGUAGES:
-            own = folder / language
+            own = directory / language
             own.mkdir(parents=True, exist_ok=True)
             (own / "program.c").write_text(source.replace(call, extra + call))
             shutil.copy(ROOT / "entrants/c/stream.h", own)
@@ -161,7 +161,7 @@ class Bench:
                 f'install = "gcc"\n[build]\ncommands = {json.dumps(commands)}\n'
                 + "".join(f'[{way}]\nrun = ["{{out}}/{way}"]\nabout = "{way}"\n' for way in ("idiomatic", "tuned"))
             )
-        return folder
+        return directory
 
     def document(self, entrants, *flags):
         words = ["run", "./truth.toml", "--entrants", entrants, "--quiet", "--json", "-", *flags]
@@ -172,7 +172,7 @@ class Bench:
         measured once."""
         found = self.lines("passes")
         if not found:
-            (self.folder / "truth.toml").write_text(SUITE)
+            (self.directory / "truth.toml").write_text(SUITE)
 
             def seconds(amount):
                 text = self.document(self.entrants("calibration", lambda *_: amount), "--no-save")
@@ -192,10 +192,10 @@ class Bench:
 
     def documents(self):
         all_have, planted = self.passes()
-        (self.folder / "truth.toml").write_text(SUITE)
+        (self.directory / "truth.toml").write_text(SUITE)
         equal = self.entrants("equal", lambda *_: all_have)
         unequal = self.entrants("planted", lambda *which: planted if which == (PLANTED, "tuned") else all_have)
-        db, steps = self.folder / "truth.db", self.calibrate()
+        db, steps = self.directory / "truth.db", self.calibrate()
         while time.monotonic() < self.end and len(self.lines("documents")) < self.options.count:
             start, number = time.monotonic(), len(self.lines("documents")) + 1
             text, with_plant = self.document(equal, "--db", db, "--label", "equal"), self.document(
@@ -234,7 +234,7 @@ class Bench:
 
     def side(self, documents, name):
         """Writes documents to a file that `compare` reads as the sessions of one side."""
-        file = self.folder / f"{name}.jsonl"
+        file = self.directory / f"{name}.jsonl"
         file.write_text("".join(json.dumps(document) + "\n" for document in documents))
         return file
 
@@ -260,12 +260,12 @@ class Bench:
 
     def planted_trend(self, db, planted):
         """Like `trend`, with the planted sessions added at the end of the series."""
-        own = self.folder / "trend.db"
+        own = self.directory / "trend.db"
         own.unlink(missing_ok=True)
         shutil.copy(db, own)
         for n, document in enumerate(planted):
             document["started"] = time.strftime(f"%Y-%m-%dT%H:%M:%S.{n}Z", time.gmtime(time.time() + 60 + n))
-            file = self.folder / "later.json"
+            file = self.directory / "later.json"
             file.write_text(json.dumps(document))
             self.pipemark("history", "import", file, "--db", own)
         return self.trend(own)

@@ -104,7 +104,7 @@ def cases():
     yield "CPU limit", "CPUs", True, "LIMITED", ("throttled", None)
 
 
-def limited(folder):
+def limited(directory):
     """A pipeline in a control group limited to 30 % of a CPU; None if the group can't be made."""
     for path, file, text in (
         ("/sys/fs/cgroup/pipemark-bench", "cpu.max", "30000 100000"),
@@ -142,25 +142,25 @@ def judge(report, wanted):
     return "right" if right else "wrong stage" if found["kind"] == "stage" else found["kind"]
 
 
-def clocks(folder):
+def clocks(directory):
     """Nanoseconds that each stage worked, waited for input and waited for room in the pipe, by the stage's own clock."""
     found = {}
-    for file in pathlib.Path(folder).glob("clock-*"):
+    for file in pathlib.Path(directory).glob("clock-*"):
         *spent, since, doing = struct.unpack("3q2Q", file.read_bytes()[:40])
         spent[doing] += time.monotonic_ns() - since
         found[int(file.name.removeprefix("clock-"))] = spent
     return found
 
 
-def simultaneous_reports(pipeline, folder, accesses, seconds):
+def simultaneous_reports(pipeline, directory, accesses, seconds):
     """Reports on a running pipeline over the same seconds, one report for each kind of access."""
     if pipeline == "LIMITED":
-        pipeline = limited(folder)
+        pipeline = limited(directory)
         if pipeline is None:
             return None
     shell = subprocess.Popen(
         ["bash", "-c", pipeline + "; :"],
-        cwd=folder,
+        cwd=directory,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
@@ -170,10 +170,10 @@ def simultaneous_reports(pipeline, folder, accesses, seconds):
     try:
         time.sleep(0.4)
         words = [PIPEMARK, "why", str(shell.pid), "--for", f"{seconds}s", "--json", "-", "--access"]
-        before = clocks(folder)
+        before = clocks(directory)
         watchers = [subprocess.Popen([*words, access], stdout=subprocess.PIPE, text=True) for access in accesses]
         texts = [watcher.communicate()[0] for watcher in watchers]
-        reports, after = [json.loads(text) for text in texts], clocks(folder)
+        reports, after = [json.loads(text) for text in texts], clocks(directory)
         for one in (one for report in reports for one in report["stages"] if one["pid"] in before):
             grown = [now - then for now, then in zip(after[one["pid"]], before[one["pid"]])]
             shares = zip((one["busy"], one["starved"], one["blocked"]), grown)
@@ -197,7 +197,7 @@ class SavedResults:
         self.file.write_text(json.dumps(self.found))
 
 
-def confusion(options, folder):
+def confusion(options, directory):
     # Two watchers would take CPU time from the pipeline. So for shares there is only one watcher, and it watches longer than
     # a verdict needs.
     accesses, seconds = (ACCESS[:1], 5) if options.shares else (ACCESS, 2)
@@ -219,7 +219,7 @@ def confusion(options, folder):
         ):
             continue
         for _ in range(options.rounds):
-            reports = simultaneous_reports(pipeline, folder, accesses, seconds)
+            reports = simultaneous_reports(pipeline, directory, accesses, seconds)
             if reports is None:
                 print(f"skipped: {name}: can't be set up here")
                 break
@@ -298,7 +298,7 @@ def confusion(options, folder):
             promise(f"{what}: cases with all stages within 5 points, of {len(worst)}", [within], least=90, unit=" %")
 
 
-def own_cost(options, folder):
+def own_cost(options, directory):
     """Measures the CPU use of `why` itself, and the time that it adds to the pipeline."""
     watched = [
         (f"{count} stages", line(*[stage("read", "sleep", 1000)] * count), most)
@@ -307,7 +307,7 @@ def own_cost(options, folder):
     if shutil.which("parallel"):
         watched.append(("GNU parallel", "yes | parallel --pipe --block 2M wc -l >/dev/null", 2))
     for what, pipeline, most in watched:
-        shell = subprocess.Popen(["bash", "-c", pipeline + "; :"], cwd=folder, start_new_session=True)
+        shell = subprocess.Popen(["bash", "-c", pipeline + "; :"], cwd=directory, start_new_session=True)
         try:
             time.sleep(0.4)
             done = run.command([PIPEMARK, "why", shell.pid, "--for", "10s", "--json", "-"])
@@ -348,7 +348,7 @@ def own_cost(options, folder):
         promise(name, [high], most=most)
 
 
-def scale(folder):
+def scale(directory):
     """Measures how long it takes to find many stages, and the sampling rate with many stages."""
     many = " | ".join(["cat /dev/zero"] + ["cat"] * 198 + [f"{stage('read', 'sleep', 4000)} >/dev/null"])
     threads = "python3 -c 'import threading, time\nfor _ in range(2000): threading.Thread(target=time.sleep, args=(60,), daemon=True).start()\ntime.sleep(60)'"
@@ -357,7 +357,7 @@ def scale(folder):
         ("2,000 threads", f"yes | ({threads}) | cat", None),
     ):
         shell = subprocess.Popen(
-            ["bash", "-c", pipeline + "; :"], cwd=folder, start_new_session=True, stdout=subprocess.DEVNULL
+            ["bash", "-c", pipeline + "; :"], cwd=directory, start_new_session=True, stdout=subprocess.DEVNULL
         )
         try:
             time.sleep(3)
@@ -393,7 +393,7 @@ def scale(folder):
             shell.wait()
 
 
-def short_pipelines(count, folder, kept=None):
+def short_pipelines(count, directory, kept=None):
     """Compares exit codes and outputs of short pipelines with and without `why`. The file `kept` has the number compared earlier."""
     shapes = [
         "seq 1000 | grep 7 | wc -l",
@@ -415,7 +415,7 @@ def short_pipelines(count, folder, kept=None):
             done = subprocess.run(["bash", "-c", shape], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
             expected[shape] = (done.returncode, done.stdout)
         words = [PIPEMARK, "why", shape]
-        done = subprocess.run(words, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=environment, cwd=folder)
+        done = subprocess.run(words, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=environment, cwd=directory)
         if (done.returncode, done.stdout) != expected[shape]:
             different += 1
             print(f"{shape}: {done.returncode} {done.stdout[:80]!r} instead of {expected[shape]}")
@@ -453,25 +453,25 @@ def main():
     options = parser.parse_args()
     STAGE.parent.mkdir(exist_ok=True)
     subprocess.run(["cc", "-O2", "-pthread", "-o", STAGE, ROOT / "bench/stage.c"], check=True)
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory() as directory:
         if options.short_pipelines:
             kept = STAGE.parent / "short-pipelines.json"
             if options.fresh:
                 kept.unlink(missing_ok=True)
-            short_pipelines(options.short_pipelines, folder, kept)
+            short_pipelines(options.short_pipelines, directory, kept)
         elif options.scale:
-            scale(folder)
+            scale(directory)
         elif options.cost:
-            own_cost(options, folder)
+            own_cost(options, directory)
         else:
             subprocess.run(
-                "head -c 30000000 /dev/urandom | base64 >text; gzip -1 -k text", shell=True, cwd=folder, check=True
+                "head -c 30000000 /dev/urandom | base64 >text; gzip -1 -k text", shell=True, cwd=directory, check=True
             )
-            confusion(options, folder)
+            confusion(options, directory)
             if not (options.cases or options.shares):
-                own_cost(options, folder)
-                scale(folder)
-                short_pipelines(500, folder)
+                own_cost(options, directory)
+                scale(directory)
+                short_pipelines(500, directory)
     sys.exit(1 if run.BROKEN else 0)
 
 

@@ -1,8 +1,8 @@
 """The line job without an engine: files are cut into ranges, each task runs `pipemark lines` on one range, and the output of
 all tasks is committed at once or not at all. An engine only has to call `run` for each task, on any machine.
 
-Each attempt of a task writes its own file, in a folder that the driver makes and removes. So attempts may be repeated, run
-twice in parallel, die, or be late. Input and output must be on a file system that all machines share."""
+Each attempt of a task writes its own file, in a directory that the driver makes and removes. So attempts may be repeated,
+run twice in parallel, die, or be late. Input and output must be on a file system that all machines share."""
 
 import argparse
 import contextlib
@@ -37,7 +37,7 @@ class Task:
     high: int
     command: tuple
     terminator: bytes
-    attempts: str  # the folder for what attempts write
+    attempts: str  # the directory for what attempts write
     adds_end: bool = False  # adds the terminator after a file's unterminated last line, if another file follows
 
 
@@ -156,14 +156,14 @@ def run_filter(task, source, output):
 
 
 class Job:
-    """Makes a folder whose parts, concatenated, equal the output of `pipemark lines` on the files."""
+    """Makes a directory whose parts, concatenated, equal the output of `pipemark lines` on the files."""
 
     def __init__(self, inputs, output, words, split=256 << 20, pipemark="pipemark", threads=1):
         self.output = os.path.abspath(output)
         self.refuse_existing()
         parent, name = os.path.split(self.output)
-        self.folder = os.path.join(parent, f".{name}.{uuid.uuid4().hex}.partial")
-        self.attempts = os.path.join(self.folder, "attempts")
+        self.directory = os.path.join(parent, f".{name}.{uuid.uuid4().hex}.partial")
+        self.attempts = os.path.join(self.directory, "attempts")
         self.is_numbered = "number" in words
         command = [pipemark, *words]
         if not any(word.startswith("--threads") for word in words):
@@ -183,7 +183,7 @@ class Job:
 
     def __enter__(self):
         try:
-            os.mkdir(self.folder)
+            os.mkdir(self.directory)
         except OSError as error:
             raise Failed(f"{self.output} can't be made: {error.strerror}") from None
         os.mkdir(self.attempts)
@@ -193,7 +193,7 @@ class Job:
         # Renamed first, so that late attempts can't add files while it is emptied.
         with contextlib.suppress(OSError):
             os.rename(self.attempts, self.attempts + ".over")
-        shutil.rmtree(self.folder, ignore_errors=True)
+        shutil.rmtree(self.directory, ignore_errors=True)
 
     def run(self, each):
         """Runs the job. `each(function, tasks)` calls the function for each task on the engine, and returns the results."""
@@ -218,7 +218,7 @@ class Job:
                 raise Failed(f"what task {task.index} has made isn't there any more, so nothing is committed")
         for task in {task.source: task for task in self.tasks}.values():
             refuse_change(os.stat(task.source), task)
-        whole = os.path.join(self.folder, "whole")
+        whole = os.path.join(self.directory, "whole")
         os.mkdir(whole)
         for task in self.tasks:
             os.rename(
@@ -233,7 +233,7 @@ class Job:
 
 
 def sources(inputs):
-    """The input files; a folder stands for its files in order of name, without hidden ones."""
+    """The input files; a directory stands for its files in order of name, without hidden ones."""
     for path in map(os.path.abspath, inputs):
         if os.path.isdir(path):
             names = sorted(name for name in os.listdir(path) if not name.startswith((".", "_")))
@@ -264,8 +264,8 @@ def main(description, start):
     own, words = words[:at], words[at + 1 :] or ["lines", "spaces"]
     usage = "%(prog)s [OPTIONS] IN... OUT -- lines [TRANSFORM] [FLAGS]"
     parser = argparse.ArgumentParser(usage=usage, description=description)
-    parser.add_argument("inputs", nargs="+", metavar="IN", help="a file, or a folder of files")
-    parser.add_argument("output", metavar="OUT", help="the folder to make, of parts whose names are in order")
+    parser.add_argument("inputs", nargs="+", metavar="IN", help="a file, or a directory of files")
+    parser.add_argument("output", metavar="OUT", help="the directory to make, of parts whose names are in order")
     parser.add_argument(
         "--split", type=parse_size, default="256m", metavar="SIZE", help="bytes for a task [default: 256m]"
     )

@@ -27,16 +27,16 @@ def one_by_one(function, tasks):
     return [function(task) for task in tasks]
 
 
-class Folder(unittest.TestCase):
-    """A test in its own folder, which must hold nothing but the expected files at the end."""
+class Directory(unittest.TestCase):
+    """A test in its own directory, which must hold nothing but the expected files at the end."""
 
     def setUp(self):
-        self.folder = Path(tempfile.mkdtemp(prefix="pipemark-engines-"))
-        self.addCleanup(shutil.rmtree, self.folder)
-        self.out = self.folder / "out"
+        self.directory = Path(tempfile.mkdtemp(prefix="pipemark-engines-"))
+        self.addCleanup(shutil.rmtree, self.directory)
+        self.out = self.directory / "out"
 
     def file(self, name, content, mode=0o644):
-        path = self.folder / name
+        path = self.directory / name
         path.write_bytes(content)
         path.chmod(mode)
         return path
@@ -52,7 +52,7 @@ class Folder(unittest.TestCase):
         return b"".join(path.read_bytes() for path in sorted(self.out.iterdir()))
 
     def left(self, *names):
-        self.assertEqual({path.name for path in self.folder.iterdir()}, set(names))
+        self.assertEqual({path.name for path in self.directory.iterdir()}, set(names))
 
     def fails(self, sentence, *inputs, each=one_by_one, **options):
         with self.assertRaisesRegex(Failed, sentence), self.job(*inputs, **options) as job:
@@ -63,7 +63,7 @@ def local(words, *files):
     return subprocess.run([PIPEMARK, *words, *files], stdout=subprocess.PIPE, check=True).stdout
 
 
-class Cuttings(Folder):
+class Cuttings(Directory):
     def test_bytes_are_those_of_lines_wherever_files_are_cut(self):
         contents = [b"", b"\n", b"a b\r\n\n\rc\0d\n\xff\xc3( e", b"\0\n\n" + b"x" * 9, b"last\n"]
         files = [self.file(f"in{number}", content) for number, content in enumerate(contents)]
@@ -75,15 +75,15 @@ class Cuttings(Folder):
                 self.assertEqual(self.made(), local(words, *files, files[2]))
                 shutil.rmtree(self.out)
 
-    def test_a_folder_is_its_files_in_the_order_of_names(self):
+    def test_a_directory_is_its_files_in_the_order_of_names(self):
         for name in ["b", "a", ".hidden", "_SUCCESS"]:
             self.file(name, name.encode())
-        with self.job(self.folder, words=["lines", "number"]) as job:
+        with self.job(self.directory, words=["lines", "number"]) as job:
             job.run(one_by_one)
         self.assertEqual(self.made(), b"1\ta\n1\tb")
 
 
-class Faults(Folder):
+class Faults(Directory):
     def setUp(self):
         super().setUp()
         self.input = self.file("in", b"one\ntwo\nthree\n")
@@ -137,8 +137,8 @@ class Faults(Folder):
         self.assertEqual(list(self.out.iterdir()), [])
         self.left("in", "out")
 
-    def test_an_output_that_has_no_folder(self):
-        self.out = self.folder / "no/out"
+    def test_an_output_that_has_no_directory(self):
+        self.out = self.directory / "no/out"
         self.fails("no/out can't be made: No such file", self.input)
         self.out = self.input / "out"
         self.fails("in/out can't be made: Not a directory", self.input)
@@ -146,7 +146,7 @@ class Faults(Folder):
 
     def test_inputs_that_are_none(self):
         for path, sentence in [
-            (self.folder / "no", "is not there"),
+            (self.directory / "no", "is not there"),
             ("/dev/null", "is no file"),
             (None, "no file to"),
         ]:
@@ -191,7 +191,7 @@ class Faults(Folder):
         with self.assertRaisesRegex(Failed, "No such file"):
             line_job.run(tasks[0])
         self.left("in")
-        # An attempt that has begun continues to its end, but its folder is gone.
+        # An attempt that has begun continues to its end, but its directory is gone.
         slow = self.filter(f'sleep 0.3; exec {PIPEMARK} "$@"')
         with self.job(self.input, pipemark=slow) as job:
             late = threading.Thread(target=lambda: line_job.run(job.tasks[0]))
@@ -199,13 +199,13 @@ class Faults(Folder):
             time.sleep(0.1)
         late.join()
         self.left("in", "filter")
-        # An attempt that begins while the folder is emptied.
+        # An attempt that begins while the directory is emptied.
         tries = []
 
-        def empty(folder, **_):
+        def empty(directory, **_):
             with self.assertRaisesRegex(Failed, "No such file"):
                 line_job.run(job.tasks[0])
-            tries.append(shutil_rmtree(folder))
+            tries.append(shutil_rmtree(directory))
 
         shutil_rmtree = shutil.rmtree
         with mock.patch("shutil.rmtree", empty), self.job(self.input) as job:
@@ -214,7 +214,7 @@ class Faults(Folder):
         self.left("in", "filter")
 
 
-class OnDask(Folder):
+class OnDask(Directory):
     def setUp(self):
         super().setUp()
         if subprocess.run([sys.executable, "-c", "from dask import delayed"], stderr=subprocess.DEVNULL).returncode:
@@ -234,12 +234,12 @@ class OnDask(Folder):
             (1, f"lines.py: {self.out} is there already; remove it, or name another\n"),
         )
         for words in [["--", "wc"], ["--", "lines", "--range", "0:1"], ["--split", "0", "--", "lines"]]:
-            ended = subprocess.run(self.driver(*files, self.folder / "new", *words), stderr=subprocess.DEVNULL)
+            ended = subprocess.run(self.driver(*files, self.directory / "new", *words), stderr=subprocess.DEVNULL)
             self.assertEqual(ended.returncode, 2, words)
         self.left("a", "b", "out")
 
     def test_a_full_disk(self):
-        disk = self.folder / "disk"
+        disk = self.directory / "disk"
         disk.mkdir()
         source = self.file("in", b"some words\n" * 100_000)
         mount = f'mount -t tmpfs -o size=1m none {disk} || exit 77; "$@"; code=$?; ls -A {disk}; exit $code'
@@ -254,7 +254,7 @@ class OnDask(Folder):
 
     def test_no_filter_outlives_a_driver_that_is_killed(self):
         source = self.file("in", b"x\n" * 10)
-        stuck = self.filter(f"echo $$ >> {self.folder}/started; exec sleep 100")
+        stuck = self.filter(f"echo $$ >> {self.directory}/started; exec sleep 100")
         for number, remains in [(signal.SIGTERM, 0), (signal.SIGINT, 0), (signal.SIGKILL, 1)]:
             started = self.file("started", b"")
             command = [*self.driver("--split", "4", source, self.out), "--"][:-1]
@@ -272,7 +272,7 @@ class OnDask(Folder):
             while any(Path("/proc", pid).exists() for pid in started.read_text().split()):
                 self.assertLess(time.monotonic(), deadline, f"a filter remains after {number.name}")
                 time.sleep(0.01)
-            self.assertEqual(len(list(self.folder.glob(".out.*.partial"))), remains, number.name)
+            self.assertEqual(len(list(self.directory.glob(".out.*.partial"))), remains, number.name)
         self.assertFalse(self.out.exists())
 
 

@@ -115,7 +115,7 @@ def version_of(tool):
 
 
 def expand(words, tools, out):
-    """Substitutes tools and the output folder in a command; a tool may be more than one word."""
+    """Substitutes tools and the output directory in a command; a tool may be more than one word."""
     command = []
     for word in words:
         if word in tools:
@@ -153,10 +153,10 @@ def within(seconds, condition):
     return True
 
 
-def what_outlives(command, folder, victim):
+def what_outlives(command, directory, victim):
     """Kills the parent or the child in the middle of a stream. Returns the other process's fault, or None if it exits."""
     command = command + ["--bytes", str(1 << 50), "--block", "65536"]
-    process = subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+    process = subprocess.Popen(command, cwd=directory, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
     below = []
     try:
         if not within(20, lambda: descendants(process.pid)):
@@ -178,9 +178,9 @@ def what_outlives(command, folder, victim):
         process.wait()
 
 
-def check(folder, build):
+def check(directory, build):
     """Returns the number of correct cases and a list of failures."""
-    entrant = tomllib.loads((folder / "entrant.toml").read_text())
+    entrant = tomllib.loads((directory / "entrant.toml").read_text())
     if "prints" in entrant["idiomatic"]:
         return 0, [], "a benchmark of others, which keeps no contract"
     tools = {}
@@ -189,12 +189,12 @@ def check(folder, build):
         if words is None:
             return 0, [], reason
         tools["{" + tool["name"] + "}"] = words
-    out = BUILD / folder.name
+    out = BUILD / directory.name
     if build:
         out.mkdir(parents=True, exist_ok=True)
         for words in entrant["build"]["commands"]:
             command = expand(words, tools, out)
-            done = subprocess.run(command, cwd=folder, capture_output=True, text=True)
+            done = subprocess.run(command, cwd=directory, capture_output=True, text=True)
             if done.returncode != 0:
                 return 0, [f"build: {' '.join(command)}\n{done.stdout}{done.stderr}"], None
     right, wrong = 0, []
@@ -206,7 +206,7 @@ def check(folder, build):
             if flip is not None:
                 command += ["--flip", str(flip)]
             try:
-                done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=60)
+                done = subprocess.run(command, cwd=directory, capture_output=True, text=True, timeout=60)
             except subprocess.TimeoutExpired:
                 wrong.append(f"{program} {case}: no answer within 60 s")
                 continue
@@ -225,7 +225,7 @@ def check(folder, build):
                 wrong.append(f"{program} {case}: {error!r} {done.stderr.strip()[:200]}")
         for victim in ["parent", "child"]:
             command = expand(entrant[program]["run"], tools, out)
-            if reason := what_outlives(command, folder, victim):
+            if reason := what_outlives(command, directory, victim):
                 wrong.append(f"{program}, {victim} killed: {reason}")
             else:
                 right += 1
@@ -238,15 +238,15 @@ def main():
     parser.add_argument("--no-build", action="store_true")
     arguments = parser.parse_args()
     only = [name for name in arguments.only.split(",") if name]
-    folders = [f.parent for f in sorted(ENTRANTS.glob("*/entrant.toml")) if not only or f.parent.name in only]
-    failed = len(folders) < len(only)
-    for folder in folders:
-        right, wrong, skipped = check(folder, not arguments.no_build)
+    directories = [f.parent for f in sorted(ENTRANTS.glob("*/entrant.toml")) if not only or f.parent.name in only]
+    failed = len(directories) < len(only)
+    for directory in directories:
+        right, wrong, skipped = check(directory, not arguments.no_build)
         if skipped:
-            print(f"{folder.name}: skipped: {skipped}")
+            print(f"{directory.name}: skipped: {skipped}")
             failed |= bool(only)
             continue
-        print(f"{folder.name}: {right} right, {len(wrong)} wrong")
+        print(f"{directory.name}: {right} right, {len(wrong)} wrong")
         for reason in wrong[:5]:
             print(f"  {reason}")
         failed |= bool(wrong)

@@ -37,7 +37,7 @@ lay_out() {
 	install -m 644 README.md docs/install.md "$1$2/share/doc/pipemark"
 }
 
-# The result doesn't depend on the folder: names of source files are relative to the source, and files have the commit's time.
+# The result doesn't depend on the directory: names of source files are relative to the source, and files have the commit's time.
 remap="--remap-path-prefix=$PWD=/pipemark --remap-path-prefix=${CARGO_HOME:-$HOME/.cargo}=/cargo"
 touch_all() {
 	find "$1" -exec touch -h -d "@$SOURCE_DATE_EPOCH" {} +
@@ -62,7 +62,7 @@ build() { # PROCESSOR
 	$cargo build --profile "${PROFILE:-dist}" --locked --target "$target" -p pipemark
 	built=target/$target/${PROFILE:-dist}/pipemark
 	cp "$built" "$stage/$1-ordinary"
-	# maturin reads pyproject.toml in its folder, and passes the words after -- to cargo.
+	# maturin reads pyproject.toml in its directory, and passes the words after -- to cargo.
 	(cd packaging && maturin build -q --profile "${PROFILE:-dist}" --locked --target "$target" --target-dir ../target \
 		--compatibility manylinux2014 --out "$dist" -- -C target-feature=+crt-static)
 	cp "$built" "$stage/$1-static"

@@ -228,8 +228,8 @@ fn ctrl_c_is_followed_by_the_remaining_hooks() {
 
 #[test]
 fn a_fifo_is_no_input_and_ctrl_c_ends_a_wait_for_its_reader() {
-    let folder = tempfile::tempdir().unwrap();
-    let [fifo, done] = ["fifo", "done"].map(|name| folder.path().join(name).display().to_string());
+    let directory = tempfile::tempdir().unwrap();
+    let [fifo, done] = ["fifo", "done"].map(|name| directory.path().join(name).display().to_string());
     rustix::fs::mknodat(rustix::fs::CWD, &fifo, rustix::fs::FileType::Fifo, 0o600.into(), 0).unwrap();
     for flag in ["--input", "--cold"] {
         let ended = ab(&["--runs", "1", flag, &fifo, "--", "cat"]);
@@ -560,8 +560,8 @@ fn the_shells_own_start_is_measured_in_the_same_rounds() {
 
 #[test]
 fn results_are_written_for_other_programs() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let directory = tempfile::tempdir().unwrap();
+    let path = |name: &str| directory.path().join(name).to_str().unwrap().to_owned();
     let [hyperfine, benchmark, bencher, csv, lines] = ["h", "b", "m", "c", "l"].map(path);
     let ended = ab(&[
         "--parameter",

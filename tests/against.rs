@@ -14,16 +14,16 @@ const SUITE: &str = "name = \"own\"\ntitle = \"own\"\nheadline = \"blocks\"\n[de
                      cases = [{ block = 1024, total = 1_024_000 }, { block = 65536, total = 6_553_600 }]\n\
                      [[experiment]]\nname = \"others\"\ntitle = \"others\"\nparams = { time = \"1ms\" }\n";
 
-fn suite(folder: &TempDir, more: &str) -> String {
-    let file = folder.path().join("own.toml");
+fn suite(directory: &TempDir, more: &str) -> String {
+    let file = directory.path().join("own.toml");
     fs::write(&file, format!("{SUITE}{more}")).unwrap();
     file.to_str().unwrap().to_owned()
 }
 
 /// Compiles a program of tests/fixtures/against; returns the path of the executable.
-fn program(folder: &TempDir, name: &str) -> String {
+fn program(directory: &TempDir, name: &str) -> String {
     let source = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/fixtures/against/");
-    let out = folder.path().join(name);
+    let out = directory.path().join(name);
     let done = Command::new("cc").args(["-O2", "-o"]).arg(&out).arg(format!("{source}{name}.c")).status();
     assert!(done.expect("a C compiler").success(), "{name}");
     out.to_str().unwrap().to_owned()
@@ -39,10 +39,10 @@ fn rows<'d>(document: &'d Value, name: &str) -> Vec<&'d Value> {
 
 #[test]
 fn programs_of_two_documents_have_rows_in_the_same_table() {
-    let folder = TempDir::new().unwrap();
-    let suite = suite(&folder, "");
-    let bandwidth = format!("{} {{blocks}} {{block}}", program(&folder, "pipe_bandwidth"));
-    let xor = format!("{} {{total}}", program(&folder, "stream_xor"));
+    let directory = TempDir::new().unwrap();
+    let suite = suite(&directory, "");
+    let bandwidth = format!("{} {{blocks}} {{block}}", program(&directory, "pipe_bandwidth"));
+    let xor = format!("{} {{total}}", program(&directory, "stream_xor"));
     let figures = ["rate,MiB/s=Bandwidth: ([0-9.]+) MB/second", "time,ms=Mean Time: ([0-9.]+) ms"];
     let words = ["--against", &bandwidth, "--figure", figures[0], "--against", &xor, "--figure", figures[1]];
     let document = run(&suite, &words).measured();
@@ -71,10 +71,10 @@ fn programs_of_two_documents_have_rows_in_the_same_table() {
 /// Programs are looked up by name, so the name of another row would run the wrong program.
 #[test]
 fn a_program_named_like_a_row_of_others_has_its_own_name() {
-    let folder = TempDir::new().unwrap();
+    let directory = TempDir::new().unwrap();
     let others = "[[experiment]]\nname = \"languages\"\ntitle = \"languages\"\n\
                   cases = [{ language = \"c\", program = \"idiomatic\", verify = \"full\", total = 6_553_600 }]\n";
-    let suite = suite(&folder, others);
+    let suite = suite(&directory, others);
     let words = ["run", &suite, "--against", "./c {total}", "--against", "/usr/bin/pipemark sink", "--dry-run"];
     let listed = pipemark(&words).stdout;
     for language in ["c", "c-against", "pipemark-against"] {
@@ -85,12 +85,12 @@ fn a_program_named_like_a_row_of_others_has_its_own_name() {
 
 #[test]
 fn a_program_in_a_suite_without_a_figure_has_its_wall_time() {
-    let folder = TempDir::new().unwrap();
-    let xor = program(&folder, "stream_xor");
+    let directory = TempDir::new().unwrap();
+    let xor = program(&directory, "stream_xor");
     let with = |figure: &str| {
         SUITE.replacen("cases =", &format!("against = [{{ command = \"{xor} {{total}}\"{figure} }}]\ncases ="), 1)
     };
-    let file = folder.path().join("own.toml");
+    let file = directory.path().join("own.toml");
     fs::write(&file, with("")).unwrap();
     let file = file.to_str().unwrap();
     let document = run(file, &[]).measured();
@@ -107,8 +107,8 @@ fn a_program_in_a_suite_without_a_figure_has_its_wall_time() {
 
 #[test]
 fn a_failing_program_has_no_figure() {
-    let folder = TempDir::new().unwrap();
-    let suite = suite(&folder, "");
+    let directory = TempDir::new().unwrap();
+    let suite = suite(&directory, "");
     let figure = "time,s=took ([0-9.]+) s";
     for (command, words) in [
         ("sh -c 'echo took 1 s; exit 3'", "status 3"),
@@ -136,8 +136,8 @@ fn a_failing_program_has_no_figure() {
 
 #[test]
 fn unsupported_requests_are_refused() {
-    let folder = TempDir::new().unwrap();
-    let suite = suite(&folder, "");
+    let directory = TempDir::new().unwrap();
+    let suite = suite(&directory, "");
     for (words, sentence) in [
         (vec!["run", &*suite, "--against", "x", "--figure", "speed=x"], "neither rate nor time"),
         (vec!["run", &suite, "--against", "x", "--figure", "rate=x"], "rate,UNIT=REGEX"),

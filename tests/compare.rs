@@ -202,7 +202,7 @@ fn files_that_cannot_be_compared_are_code_2_with_a_sentence() {
     };
     let huge = files.put("huge.json", "{");
     fs::File::options().write(true).open(&huge).unwrap().set_len(600 << 20).unwrap();
-    let folder = files.0.path().to_str().unwrap().to_owned();
+    let directory = files.0.path().to_str().unwrap().to_owned();
     for (new, expected) in [
         (files.put("empty.json", ""), "holds no pipemark results"),
         (files.put("text.json", "throughput 3 GiB/s\x1b[2J"), "holds no pipemark results"),
@@ -230,7 +230,7 @@ fn files_that_cannot_be_compared_are_code_2_with_a_sentence() {
             "no trial of BASE has a counterpart",
         ),
         (huge, "larger than 512 MiB"),
-        (folder, "directory"),
+        (directory, "directory"),
         ("/nonexistent.json".to_owned(), "there is no run"),
     ] {
         let ended = compare(&[&base, &new]);
@@ -339,14 +339,14 @@ fn a_verdict_that_is_withheld_says_why() {
 /// several invocations.
 #[test]
 fn sessions_under_one_label_are_compared_by_label() {
-    let folder = tempfile::tempdir().unwrap();
-    let db = folder.path().join("pipes.db");
+    let directory = tempfile::tempdir().unwrap();
+    let db = directory.path().join("pipes.db");
     let db = db.to_str().unwrap();
     let bw = |label: &str, more: &[&str]| {
         let words = ["bw", "--runs", "4", "--time", "5ms", "--place", "free", "--db", db, "--label", label];
         pipemark(&[&words[..], more].concat())
     };
-    let json = folder.path().join("base.json");
+    let json = directory.path().join("base.json");
     let ended = bw("base", &["--sessions", "3", "--json", json.to_str().unwrap()]);
     assert_eq!(ended.code(), Some(0), "{}", ended.stderr);
     assert!(ended.stdout.contains("differ by") && ended.stdout.contains("'base'"), "{}", ended.stdout);

@@ -120,11 +120,11 @@ fn examples_work_as_written() {
     let path = format!("{}:{}", Path::new(PIPEMARK).parent().unwrap().display(), std::env::var("PATH").unwrap());
     let mut run = 0;
     for page in pages() {
-        let folder = tempfile::tempdir().unwrap();
+        let directory = tempfile::tempdir().unwrap();
         for example in examples(&fs::read_to_string(&page).unwrap()) {
             let mut shell = Command::new("bash");
-            shell.args(["-euo", "pipefail", "-c", &example]).current_dir(folder.path());
-            let output = shell.env("PATH", &path).env("XDG_DATA_HOME", folder.path().join("data")).output().unwrap();
+            shell.args(["-euo", "pipefail", "-c", &example]).current_dir(directory.path());
+            let output = shell.env("PATH", &path).env("XDG_DATA_HOME", directory.path().join("data")).output().unwrap();
             let stderr = String::from_utf8_lossy(&output.stderr);
             assert!(output.status.success() && stderr.is_empty(), "{}:\n{example}\n{stderr}", page.display());
             run += 1;
@@ -136,10 +136,10 @@ fn examples_work_as_written() {
 /// The output names the rule of each finding, and docs must explain every such name.
 #[test]
 fn every_rule_of_findings_is_explained() {
-    let folder = root().join("crates/pipemark-report/src/findings");
+    let directory = root().join("crates/pipemark-report/src/findings");
     let page = fs::read_to_string(root().join("docs/outputs.md")).unwrap();
     let mut rules = HashSet::new();
-    for file in fs::read_dir(folder).unwrap() {
+    for file in fs::read_dir(directory).unwrap() {
         let source = fs::read_to_string(file.unwrap().path()).unwrap();
         let tests = source.find("#[cfg(test)]").unwrap_or(source.len());
         for call in source[..tests].split("Candidate::new(").skip(1) {
@@ -162,10 +162,11 @@ fn every_rule_of_findings_is_explained() {
 #[test]
 fn the_prose_check_fails_on_phrases_and_long_lines() {
     let check = |name: &str, text: &str| {
-        let folder = tempfile::tempdir().unwrap();
-        fs::create_dir(folder.path().join("docs")).unwrap();
-        fs::write(folder.path().join(name), text).unwrap();
-        let output = Command::new(root().join("tests/prose.py")).arg(name).current_dir(folder.path()).output().unwrap();
+        let directory = tempfile::tempdir().unwrap();
+        fs::create_dir(directory.path().join("docs")).unwrap();
+        fs::write(directory.path().join(name), text).unwrap();
+        let output =
+            Command::new(root().join("tests/prose.py")).arg(name).current_dir(directory.path()).output().unwrap();
         (output.status.code(), String::from_utf8(output.stderr).unwrap())
     };
     let long = "word ".repeat(30);
@@ -188,8 +189,8 @@ fn the_prose_check_fails_on_phrases_and_long_lines() {
 #[test]
 fn the_readme_image_is_the_output_of_why() {
     let text = fs::read_to_string(root().join("docs/why.txt")).unwrap();
-    let folder = tempfile::tempdir().unwrap();
-    let drawn = folder.path().join("why.svg");
+    let directory = tempfile::tempdir().unwrap();
+    let drawn = directory.path().join("why.svg");
     let script = root().join("docs/picture.py");
     let output = Command::new(script).arg(root().join("docs/why.txt")).arg(&drawn).output().unwrap();
     assert!(output.status.success(), "{output:?}");

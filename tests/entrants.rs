@@ -45,8 +45,8 @@ fn languages() -> Vec<String> {
 #[test]
 fn every_program_of_every_language_is_measured_and_notices_a_changed_byte() {
     let languages = languages();
-    let folder = tempfile::TempDir::new().unwrap();
-    let suite = folder.path().join("check.toml");
+    let directory = tempfile::TempDir::new().unwrap();
+    let suite = directory.path().join("check.toml");
     let text = format!(
         "name = \"check\"\ntitle = \"Check\"\n[defaults]\nplace = \"free\"\n[[experiment]]\nname = \"check\"\n\
          title = \"Check\"\naxes = {{ language = {languages:?}, program = [\"idiomatic\", \"tuned\"] }}\ncases = [\n\

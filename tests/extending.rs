@@ -1,4 +1,5 @@
-//! Follows docs/extending.md literally in an empty folder: writes the files that the page shows and runs its commands.
+//! Follows docs/extending.md literally in an empty directory: writes the files that the page shows and runs its
+//! commands.
 
 use std::fs;
 use std::path::Path;
@@ -10,7 +11,7 @@ use tempfile::TempDir;
 const PAGE: &str = include_str!("../docs/extending.md");
 
 /// Writes the files of the section called `heading`; returns its commands.
-fn follow(heading: &str, folder: &Path) -> Vec<String> {
+fn follow(heading: &str, directory: &Path) -> Vec<String> {
     let section = PAGE.split("\n## ").find(|section| section.starts_with(heading)).expect("the section is there");
     let mut commands = Vec::new();
     let mut before = "";
@@ -21,7 +22,7 @@ fn follow(heading: &str, folder: &Path) -> Vec<String> {
         match language {
             "sh" => commands.extend(content.lines().map(str::to_owned)),
             _ => {
-                let file = folder.join(before.trim_matches('`'));
+                let file = directory.join(before.trim_matches('`'));
                 fs::create_dir_all(file.parent().unwrap()).unwrap();
                 fs::write(file, format!("{content}\n")).unwrap();
             }
@@ -31,13 +32,13 @@ fn follow(heading: &str, folder: &Path) -> Vec<String> {
 }
 
 /// Runs a command of the page; returns the rows of its CSV.
-fn rows(command: &str, folder: &Path) -> Vec<Vec<String>> {
+fn rows(command: &str, directory: &Path) -> Vec<Vec<String>> {
     let words = command.strip_prefix("pipemark ").expect("the page's commands are pipemark's").split(' ');
     let output = Command::new(PIPEMARK)
         .args(words)
         .args(["--format", "csv"])
-        .current_dir(folder)
-        .env("XDG_DATA_HOME", folder.join("data"))
+        .current_dir(directory)
+        .env("XDG_DATA_HOME", directory.join("data"))
         .output()
         .unwrap();
     assert!(output.status.success(), "{command}: {}", String::from_utf8_lossy(&output.stderr));
@@ -53,35 +54,35 @@ fn has(rows: &[Vec<String>], pairs: &[&str]) -> bool {
 
 #[test]
 fn a_new_filter() {
-    let folder = TempDir::new().unwrap();
-    let commands = follow("A new filter of lines", folder.path());
+    let directory = TempDir::new().unwrap();
+    let commands = follow("A new filter of lines", directory.path());
     assert_eq!(commands.len(), 1);
-    let rows = rows(&commands[0], folder.path());
+    let rows = rows(&commands[0], directory.path());
     assert!(has(&rows, &["filter=python", "status=ok", "verified=true"]), "{rows:?}");
     // A program is timed only if its output is correct.
-    let program = folder.path().join("entrants/python-lines/spaces.py");
+    let program = directory.path().join("entrants/python-lines/spaces.py");
     let text = fs::read_to_string(&program).unwrap().replace("> 6", "> 5");
     fs::write(program, text).unwrap();
     let words = ["run", "./mine.toml", "--quiet", "--no-save", "--json", "-"];
-    let output = Command::new(PIPEMARK).args(words).current_dir(&folder).output().unwrap();
+    let output = Command::new(PIPEMARK).args(words).current_dir(&directory).output().unwrap();
     assert_eq!(output.status.code(), Some(3));
     assert!(String::from_utf8_lossy(&output.stdout).contains("the output of python is wrong"));
     // An unknown name gets a suggestion.
-    let suite = fs::read_to_string(folder.path().join("mine.toml")).unwrap().replace("\"python\"", "\"pyhton\"");
-    fs::write(folder.path().join("mine.toml"), suite).unwrap();
-    let output = Command::new(PIPEMARK).args(words).current_dir(&folder).output().unwrap();
+    let suite = fs::read_to_string(directory.path().join("mine.toml")).unwrap().replace("\"python\"", "\"pyhton\"");
+    fs::write(directory.path().join("mine.toml"), suite).unwrap();
+    let output = Command::new(PIPEMARK).args(words).current_dir(&directory).output().unwrap();
     assert_eq!(output.status.code(), Some(2));
     assert!(String::from_utf8_lossy(&output.stderr).contains("did you mean python?"));
 }
 
 #[test]
 fn a_new_language() {
-    let folder = TempDir::new().unwrap();
-    let commands = follow("A new language", folder.path());
+    let directory = TempDir::new().unwrap();
+    let commands = follow("A new language", directory.path());
     assert_eq!(commands.len(), 2);
-    let listed = rows(&commands[0], folder.path());
+    let listed = rows(&commands[0], directory.path());
     assert!(has(&listed, &["language=one-file", "name=Python in one file", "missing="]), "{listed:?}");
-    let measured = rows(&commands[1], folder.path());
+    let measured = rows(&commands[1], directory.path());
     for program in ["program=idiomatic", "program=tuned"] {
         assert!(has(&measured, &["language=one-file", program, "status=ok", "verified=true"]), "{measured:?}");
     }

@@ -86,10 +86,11 @@ fn nothing_outlives_a_killed_parent() {
         // The delays start before the first process exists and end after the last has ended.
         thread::sleep(Duration::from_micros(step * step * 150));
         started.signal(Signal::KILL);
-        let folder: Vec<_> = fs::read_dir(started.folder()).unwrap().flatten().map(|entry| entry.file_name()).collect();
+        let directory: Vec<_> =
+            fs::read_dir(started.directory()).unwrap().flatten().map(|entry| entry.file_name()).collect();
         let (ended, left) = started.end();
         let whole = ["pipemark.json"];
-        assert!(left.is_empty() || left == whole, "after step {step}: {left:?} {folder:?}");
+        assert!(left.is_empty() || left == whole, "after step {step}: {left:?} {directory:?}");
         assert!(ended.status.signal() == Some(9) || ended.code() == Some(0), "{ended:?}");
     }
 }
@@ -164,8 +165,8 @@ fn a_table_of_an_interrupted_measurement_says_so() {
 
 #[test]
 fn an_interruption_ends_a_program_that_cannot_write() {
-    let folder = tempfile::tempdir().unwrap();
-    let fifo = folder.path().join("fifo");
+    let directory = tempfile::tempdir().unwrap();
+    let fifo = directory.path().join("fifo");
     let made = std::process::Command::new("mkfifo").arg(&fifo).status().unwrap();
     assert!(made.success());
     let words = ["bw", "--place", "free", "--time", "40s", "--runs", "1", "--json", fifo.to_str().unwrap()];

@@ -65,7 +65,7 @@ fn every_measuring_verb_saves_unless_no_save_is_given() {
 }
 
 #[test]
-fn the_default_folder_is_private_to_the_user() {
+fn the_default_directory_is_private_to_the_user() {
     let data = tempfile::tempdir().unwrap();
     // With a umask of 0 files get exactly the mode that the program asks for.
     let script = format!("umask 0; exec {PIPEMARK} {}", small(&[]).join(" "));
@@ -116,7 +116,7 @@ fn measuring_works_without_a_place_for_the_history() {
         };
         refused(None);
         assert_eq!(fs::read_dir(home.path()).unwrap().count(), 0);
-        // A symbolic link into the user's home is refused too, and so is an existing folder there.
+        // A symbolic link into the user's home is refused too, and so is an existing directory there.
         let data = tempfile::tempdir().unwrap();
         symlink(home.path(), data.path().join("pipemark")).unwrap();
         refused(Some(data.path()));
@@ -369,7 +369,7 @@ fn listing_an_empty_history_is_no_error() {
     assert_eq!(past.run(&["history", "show", "7"]).code(), Some(2));
     // A history that the user names must exist.
     for words in [&["history"][..], &["history", "trend"], &["history", "show"], &["compare", "a", "b"], &["report"]] {
-        for missing in ["/nosuchfolder/h.db", "nosuchfile.db"] {
+        for missing in ["/nosuchdir/h.db", "nosuchfile.db"] {
             let ended = pipemark(&[words, &["--db", missing]].concat());
             assert_eq!((ended.code(), ended.stdout.as_str()), (Some(2), ""), "{words:?}: {}", ended.stderr);
             assert!(ended.stderr.contains(&format!("there is no history {missing};")), "{}", ended.stderr);
@@ -434,11 +434,12 @@ fn only_results_can_be_imported() {
 fn only_the_user_s_own_file_is_written() {
     let victim = tempfile::NamedTempFile::new().unwrap();
     let past = TestHistory::new();
-    for (name, expected) in [("link", "symbolic link"), ("folder", "is a folder"), ("open", "written by others")] {
+    for (name, expected) in [("link", "symbolic link"), ("directory", "is a directory"), ("open", "written by others")]
+    {
         let path = past.db();
         match name {
             "link" => symlink(victim.path(), &path).unwrap(),
-            "folder" => fs::create_dir(&path).unwrap(),
+            "directory" => fs::create_dir(&path).unwrap(),
             _ => {
                 fs::write(&path, "").unwrap();
                 fs::set_permissions(&path, fs::Permissions::from_mode(0o622)).unwrap();

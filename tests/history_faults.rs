@@ -1,5 +1,5 @@
-//! The history under faults: kills at any point, full disks, read-only folders, databases of other versions, files that
-//! aren't databases. Saved runs stay complete, and no measurement is lost.
+//! The history under faults: kills at any point, full disks, read-only directories, databases of other versions, files
+//! that aren't databases. Saved runs stay complete, and no measurement is lost.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -228,7 +228,8 @@ fn a_full_disk_loses_nothing() {
         db = db.display(),
         result = result.display(),
     );
-    let output = Command::new("unshare").args(["-m", "sh", "-c", &script]).current_dir(past.folder()).output().unwrap();
+    let output =
+        Command::new("unshare").args(["-m", "sh", "-c", &script]).current_dir(past.directory()).output().unwrap();
     if stderr_of(&output).contains("unshare") || stderr_of(&output).contains("mount") {
         report_skip("a full disk", format_args!("nothing can be mounted here: {}", stderr_of(&output)));
         return;
@@ -243,7 +244,7 @@ fn a_full_disk_loses_nothing() {
 const NOBODY: [&str; 6] = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--no-new-privs", "--"];
 
 #[test]
-fn a_folder_that_may_not_be_written_to_can_be_read() {
+fn a_directory_that_may_not_be_written_to_can_be_read() {
     let may = Command::new(NOBODY[0]).args(&NOBODY[1..]).args([PIPEMARK, "--version"]).stdout(Stdio::null()).status();
     if !may.is_ok_and(|status| status.success()) {
         report_skip("a history that may not be written", "this user may not become another one");
@@ -251,7 +252,7 @@ fn a_folder_that_may_not_be_written_to_can_be_read() {
     }
     let nobody = [&NOBODY[..], &[PIPEMARK]].concat();
     let past = TestHistory::new();
-    let mode = |mode| fs::set_permissions(past.folder(), fs::Permissions::from_mode(mode)).unwrap();
+    let mode = |mode| fs::set_permissions(past.directory(), fs::Permissions::from_mode(mode)).unwrap();
     mode(0o777);
     let flag = past.flag();
     let flag = [flag[0].as_str(), flag[1].as_str()];

@@ -24,7 +24,7 @@ import time
 import traceback
 
 PIPEMARK, only = sys.argv[1], sys.argv[2:]
-FOLDER = tempfile.mkdtemp(prefix="pipemark-hostile-")
+DIRECTORY = tempfile.mkdtemp(prefix="pipemark-hostile-")
 LIMIT = 20
 PIPE = subprocess.PIPE
 TRIED, FAILED = [], []
@@ -39,7 +39,7 @@ TEXT = text(40000)
 
 
 def make_file(name, data=b""):
-    name = os.path.join(FOLDER, name)
+    name = os.path.join(DIRECTORY, name)
     with open(name, "wb") as file:
         file.write(data)
     return name
@@ -250,7 +250,7 @@ def fsize():
 @case
 def unusual_inputs():
     for w in FILTERS:
-        fd = os.open(FOLDER, os.O_RDONLY)
+        fd = os.open(DIRECTORY, os.O_RDONLY)
         r = run(w, stdin=fd)
         check(f"directory {w}", failed_with_message(r), *r)
         os.close(fd)
@@ -277,7 +277,7 @@ def unusual_inputs():
         r = run(w, feed=b"abcdefg\n", stdout=fd, t=3)
         check(f"eventfd out {w}", r[0] in (0, 1) and b"panick" not in r[2], *r)
         os.close(fd)
-        r = run(w, feed=b"abcdef\n", stdout=os.open(FOLDER, os.O_RDONLY))
+        r = run(w, feed=b"abcdef\n", stdout=os.open(DIRECTORY, os.O_RDONLY))
         check(f"directory out {w}", failed_with_message(r), *r)
         fd = os.open("/proc/self/mem", os.O_RDONLY)
         r = run(w, stdin=fd)
@@ -742,7 +742,7 @@ def append_together():
             hs.append(start(w, open(s, "rb"), open(f, "ab")))
         cs = [h.wait(LIMIT) for h in hs]
         got = open(f, "rb").read().splitlines()
-        want = sorted(l for k in range(3) for l in open(os.path.join(FOLDER, f"in{k}"), "rb").read().splitlines())
+        want = sorted(l for k in range(3) for l in open(os.path.join(DIRECTORY, f"in{k}"), "rb").read().splitlines())
         check(
             f"three append to one file {w}",
             cs == [0, 0, 0] and (sorted(got) == want or w[0] == "relay"),
@@ -773,7 +773,7 @@ def reader_dies_while_full():
 
 @case
 def fifo():
-    f = os.path.join(FOLDER, "fifo")
+    f = os.path.join(DIRECTORY, "fifo")
     os.mkfifo(f)
     p = subprocess.Popen([PIPEMARK, "lines", "identity"], stdin=subprocess.DEVNULL, stdout=PIPE, stderr=PIPE)
     p.wait()
@@ -966,7 +966,7 @@ def fuse():
     tool = next((name for name in ("bindfs", "sshfs", "fuse2fs", "squashfuse") if shutil.which(name)), None)
     if tool != "bindfs" or not os.path.exists("/dev/fuse"):
         return skipped("FUSE", "no bindfs or no /dev/fuse")
-    inner, outer = os.path.join(FOLDER, "inner"), os.path.join(FOLDER, "outer")
+    inner, outer = os.path.join(DIRECTORY, "inner"), os.path.join(DIRECTORY, "outer")
     os.mkdir(inner)
     os.mkdir(outer)
     if subprocess.run(["bindfs", inner, outer], capture_output=True).returncode:
@@ -1133,7 +1133,7 @@ def uninterruptible():
     source, program = make_file(
         "d.c",
         b"#include <unistd.h>\nint main(void){ if(vfork()==0){ sleep(2); _exit(0);} char b[65536]; ssize_t n; while((n=read(0,b,sizeof b))>0) write(1,b,n); return 0; }\n",
-    ), os.path.join(FOLDER, "d")
+    ), os.path.join(DIRECTORY, "d")
     if subprocess.run(["cc", "-w", "-o", program, source], capture_output=True).returncode:
         return skipped("D state", "cc can't build here")
     for w in VERBS:
@@ -1163,6 +1163,6 @@ try:
         if len(TRIED) >= MIN_TRIES or not TRIED:
             break
 finally:
-    shutil.rmtree(FOLDER)
+    shutil.rmtree(DIRECTORY)
 print(len(TRIED), "tries,", len(FAILED), "of them bad")
 sys.exit(1 if FAILED else 0)

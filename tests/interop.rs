@@ -74,14 +74,15 @@ fn a_reader_of_completions_may_leave() {
 
 #[test]
 fn files_are_installed_where_programs_look_for_them() {
-    let folder = tempfile::tempdir().unwrap();
+    let directory = tempfile::tempdir().unwrap();
     let mut make = Command::new("make");
     // The program is already built. `make install` must not build it again, because that takes minutes.
     make.args(["-s", "-o", "build", "install", "PREFIX=/usr", &format!("PIPEMARK={PIPEMARK}")]);
-    make.arg(format!("DESTDIR={}", folder.path().display())).current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."));
+    make.arg(format!("DESTDIR={}", directory.path().display()))
+        .current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."));
     let output = make.output().unwrap();
     assert!(output.status.success() && output.stderr.is_empty(), "{output:?}");
-    let installed = |path: &str| folder.path().join("usr").join(path);
+    let installed = |path: &str| directory.path().join("usr").join(path);
     let program = installed("bin/pipemark");
     assert_eq!(fs::metadata(&program).unwrap().permissions().mode() & 0o777, 0o755);
     assert!(text(&Command::new(&program).arg("--version").output().unwrap()).starts_with("pipemark "));
@@ -111,15 +112,15 @@ fn files_are_installed_where_programs_look_for_them() {
 
 #[test]
 fn man_pages_name_licence_and_authors() {
-    let folder = tempfile::tempdir().unwrap();
-    assert_eq!(pipemark(&["__man", folder.path().to_str().unwrap()]).code(), Some(0));
-    let page = fs::read_to_string(folder.path().join("pipemark.1")).unwrap();
+    let directory = tempfile::tempdir().unwrap();
+    assert_eq!(pipemark(&["__man", directory.path().to_str().unwrap()]).code(), Some(0));
+    let page = fs::read_to_string(directory.path().join("pipemark.1")).unwrap();
     assert!(page.contains("MIT OR Apache\\-2.0") || page.contains("MIT OR Apache-2.0"), "{page}");
     assert!(page.contains("The pipemark authors"), "{page}");
 }
 
 #[test]
-fn man_pages_need_a_folder() {
+fn man_pages_need_a_directory() {
     let ended = pipemark(&["__man", "/nonexistent"]);
     assert_eq!(ended.code(), Some(1));
     assert!(ended.stderr.contains("/nonexistent: No such file"), "{}", ended.stderr);
@@ -216,13 +217,13 @@ fn python() -> Option<&'static str> {
 
 #[test]
 fn openmetrics_are_read_by_prometheus_s_own_parsers() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("pipemark.prom");
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("pipemark.prom");
     let (file, label) = (path.to_str().unwrap(), "a\"b\\c \x1b[31m größer\nline");
     for mode in ["throughput", "latency"] {
         let ended = pipemark(&small(&["--mode", mode, "--label", label, "--openmetrics", file]));
         assert_eq!((ended.code(), ended.stderr.as_str()), (Some(0), ""));
-        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1, "no temporary file is left");
+        assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 1, "no temporary file is left");
         let Some(python) = python() else {
             report_skip("OpenMetrics as Prometheus reads it", "prometheus_client is not here");
             return;

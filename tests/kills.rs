@@ -92,14 +92,14 @@ fn lines(times: u64) {
 /// One entrant, which leaves a file and starts a process in another session.
 fn languages(times: u64) {
     let entrants = tempfile::tempdir().unwrap();
-    let folder = entrants.path().join("sleeper");
-    fs::create_dir(&folder).unwrap();
+    let directory = entrants.path().join("sleeper");
+    fs::create_dir(&directory).unwrap();
     let program = "run = [\"sh\", \"-c\", \"touch $TMPDIR/file; setsid sleep 50 & sleep 50\"]\nabout = \"sleeps\"";
     let form = format!(
         "name = \"Sleeper\"\n[[tools]]\nname = \"sh\"\ntry = [[\"sh\"]]\nversion = [\"-c\", \"echo 1\"]\n\
          install = \"there is one\"\n[build]\ncommands = []\n[idiomatic]\n{program}\n[tuned]\n{program}\n"
     );
-    fs::write(folder.join("entrant.toml"), form).unwrap();
+    fs::write(directory.join("entrant.toml"), form).unwrap();
     let suite = entrants.path().join("sleep.toml");
     let text = "name = \"sleep\"\ntitle = \"Sleep\"\n[[experiment]]\nname = \"sleep\"\ntitle = \"Sleep\"\n\
                 params = { total = 20_000, block = 512, program = \"tuned\", place = \"free\", verify = \"full\" }\n\

@@ -12,14 +12,14 @@ use crate::program::PIPEMARK;
 use serde_json::Value;
 use tempfile::TempDir;
 
-/// A folder with fake entrants. A fake's name says how it breaks the contract.
+/// A directory with fake entrants. A fake's name says how it breaks the contract.
 struct FakeEntrants {
-    folder: TempDir,
+    directory: TempDir,
 }
 
 impl FakeEntrants {
     fn new(ways: &[&str]) -> FakeEntrants {
-        let fake_entrants = FakeEntrants { folder: TempDir::new().unwrap() };
+        let fake_entrants = FakeEntrants { directory: TempDir::new().unwrap() };
         fs::create_dir(fake_entrants.path("tmp")).unwrap();
         for way in ways {
             fake_entrants.add(way, "[[\"python3\"]]", "[]");
@@ -29,23 +29,23 @@ impl FakeEntrants {
 
     fn add(&self, way: &str, tries: &str, commands: &str) {
         let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/fixtures/fake_entrant.py");
-        let folder = self.path("entrants").join(way);
-        fs::create_dir_all(&folder).unwrap();
+        let directory = self.path("entrants").join(way);
+        fs::create_dir_all(&directory).unwrap();
         let program = format!("run = [\"{{python}}\", \"{script}\", \"{way}\"]\nabout = \"{way}\"");
         let form = format!(
             "name = \"Fake\"\n[[tools]]\nname = \"python\"\ntry = {tries}\nversion = [\"--version\"]\n\
              install = \"apt install python\"\n[build]\ncommands = {commands}\n[idiomatic]\n{program}\n[tuned]\n{program}\n"
         );
-        fs::write(folder.join("entrant.toml"), form).unwrap();
+        fs::write(directory.join("entrant.toml"), form).unwrap();
     }
 
     fn path(&self, name: &str) -> PathBuf {
-        self.folder.path().join(name)
+        self.directory.path().join(name)
     }
 
     /// The sleeping processes that fake entrants start have this path on their command line.
     fn mark(&self) -> &Path {
-        self.folder.path()
+        self.directory.path()
     }
 
     /// A suite with one trial for each name.
@@ -297,38 +297,38 @@ fn a_language_outside_the_suite_takes_part() {
 }
 
 #[test]
-fn a_missing_entrants_folder_is_reported() {
-    let folder = TempDir::new().unwrap();
+fn a_missing_entrants_directory_is_reported() {
+    let directory = TempDir::new().unwrap();
     for words in [&["run", "languages"][..], &["list", "languages"]] {
-        let output = Command::new(PIPEMARK).args(words).current_dir(&folder).output().unwrap();
+        let output = Command::new(PIPEMARK).args(words).current_dir(&directory).output().unwrap();
         let error = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert!(output.status.code() == Some(2) && error.contains("no folder 'entrants' here"), "{error}");
+        assert!(output.status.code() == Some(2) && error.contains("no directory 'entrants' here"), "{error}");
     }
 }
 
 /// Runs a trial of bw_pipe as in the suite `large-pipe`, with this sh script in place of bw_pipe; with `None`, without
 /// any bw_pipe.
 fn bw_pipe(script: Option<&str>) -> Value {
-    let folder = TempDir::new().unwrap();
+    let directory = TempDir::new().unwrap();
     let suite = "name = \"s\"\ntitle = \"S\"\n[schedule]\nruns = 1\n[[experiment]]\nname = \"e\"\ntitle = \"E\"\nparams = { \
                  language = \"lmbench\", program = \"idiomatic\", place = \"free\", verify = \"none\", total = 10_000_000, block = 4096 }\n";
-    let file = folder.path().join("suite.toml");
+    let file = directory.path().join("suite.toml");
     fs::write(&file, suite).unwrap();
-    let form = folder.path().join("entrants/lmbench");
+    let form = directory.path().join("entrants/lmbench");
     fs::create_dir_all(&form).unwrap();
     // Hides an installed lmbench.
     let own = concat!(env!("CARGO_MANIFEST_DIR"), "/../../entrants/lmbench/entrant.toml");
     fs::write(form.join("entrant.toml"), fs::read_to_string(own).unwrap().replace("/usr/lib/lmbench", "/nowhere"))
         .unwrap();
     if let Some(script) = script {
-        let program = folder.path().join("bw_pipe");
+        let program = directory.path().join("bw_pipe");
         fs::write(&program, format!("#!/bin/sh\n{script}\n")).unwrap();
         fs::set_permissions(&program, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
     }
-    let path = format!("{}:/usr/bin:/bin", folder.path().display());
+    let path = format!("{}:/usr/bin:/bin", directory.path().display());
     let output = Command::new(PIPEMARK)
         .args(["run", file.to_str().unwrap(), "--json", "-", "--quiet", "--no-save"])
-        .current_dir(folder.path())
+        .current_dir(directory.path())
         .env("PATH", path)
         .output()
         .unwrap();

@@ -1,5 +1,5 @@
 //! Rules for the layout of the source tree that the compiler doesn't check: docs/architecture.md names every crate and
-//! module, no crate depends on the program, and folders have no cyclic dependencies.
+//! module, no crate depends on the program, and directories have no cyclic dependencies.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -25,8 +25,8 @@ type Module = Vec<String>;
 
 /// The modules of a crate with their code, without comments and tests.
 fn modules(source: &Path) -> BTreeMap<Module, String> {
-    fn add(folder: &Path, module: &Module, found: &mut BTreeMap<Module, String>) {
-        for path in fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()) {
+    fn add(directory: &Path, module: &Module, found: &mut BTreeMap<Module, String>) {
+        for path in fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path()) {
             let mut own = module.clone();
             match name(&path).as_str() {
                 // Used by tests only.
@@ -165,19 +165,19 @@ fn reach(from: &Module, uses: &BTreeMap<Module, BTreeSet<Module>>) -> BTreeSet<M
     found
 }
 
-/// The folder of a module. It is `a` for `a/b.rs`, and for `a.rs` if a folder `a` exists.
-fn folder(module: &Module, modules: &BTreeMap<Module, String>) -> Module {
+/// The directory of a module. It is `a` for `a/b.rs`, and for `a.rs` if a directory `a` exists.
+fn directory(module: &Module, modules: &BTreeMap<Module, String>) -> Module {
     let has_children = modules.keys().any(|other| other.len() > module.len() && other.starts_with(module));
     if has_children { module.clone() } else { module[..module.len().saturating_sub(1)].to_vec() }
 }
 
-/// Pairs of modules in different folders that use each other, directly or through others.
+/// Pairs of modules in different directories that use each other, directly or through others.
 fn cycles(modules: &BTreeMap<Module, String>) -> Vec<String> {
     let uses = uses(modules);
     let mut found = Vec::new();
     for module in modules.keys().filter(|module| !module.is_empty()) {
         for other in reach(module, &uses).into_iter().filter(|other| !other.is_empty() && other > module) {
-            let apart = folder(module, modules) != folder(&other, modules);
+            let apart = directory(module, modules) != directory(&other, modules);
             if apart && reach(&other, &uses).contains(module) {
                 found.push(format!("{} and {}", module.join("::"), other.join("::")));
             }
@@ -190,15 +190,15 @@ fn cycles(modules: &BTreeMap<Module, String>) -> Vec<String> {
 fn every_crate_and_module_is_described() {
     let page = fs::read_to_string(root().join("docs/architecture.md")).unwrap();
     let mut missing = Vec::new();
-    for folder in crates() {
-        let own = folder.file_name().unwrap().to_string_lossy().into_owned();
+    for directory in crates() {
+        let own = directory.file_name().unwrap().to_string_lossy().into_owned();
         let section = page.split("\n### ").find(|section| section.starts_with(&format!("`{own}`")));
         let Some(section) = section else {
             missing.push(own);
             continue;
         };
         let top: BTreeSet<String> =
-            modules(&folder.join("src")).into_keys().filter_map(|module| module.first().cloned()).collect();
+            modules(&directory.join("src")).into_keys().filter_map(|module| module.first().cloned()).collect();
         missing.extend(
             top.into_iter().filter(|top| !section.contains(&format!("`{top}`"))).map(|top| format!("{own}: {top}")),
         );
@@ -208,19 +208,19 @@ fn every_crate_and_module_is_described() {
 
 #[test]
 fn no_crate_depends_on_the_program() {
-    for folder in crates().into_iter().filter(|folder| !folder.ends_with("pipemark")) {
-        let manifest = fs::read_to_string(folder.join("Cargo.toml")).unwrap();
+    for directory in crates().into_iter().filter(|directory| !directory.ends_with("pipemark")) {
+        let manifest = fs::read_to_string(directory.join("Cargo.toml")).unwrap();
         assert!(
             !manifest.lines().any(|line| line.starts_with("pipemark.") || line.starts_with("pipemark ")),
-            "{folder:?}"
+            "{directory:?}"
         );
     }
 }
 
 #[test]
-fn no_cycles_between_folders() {
-    for folder in crates() {
-        assert_eq!(cycles(&modules(&folder.join("src"))), [""; 0], "{}", folder.display());
+fn no_cycles_between_directories() {
+    for directory in crates() {
+        assert_eq!(cycles(&modules(&directory.join("src"))), [""; 0], "{}", directory.display());
     }
 }
 

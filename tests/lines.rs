@@ -254,9 +254,9 @@ fn bad_usage_is_code_2() {
 
 #[test]
 fn files_are_read_in_order() {
-    let folder = tempfile::tempdir().unwrap();
+    let directory = tempfile::tempdir().unwrap();
     let path = |name: &str, content: &str| {
-        let path = folder.path().join(name);
+        let path = directory.path().join(name);
         std::fs::write(&path, content).unwrap();
         path.to_str().unwrap().to_owned()
     };
@@ -276,7 +276,7 @@ fn files_are_read_in_order() {
     // After `--` every word is a file, even the name of a transform.
     path("upper", "x\n");
     let mut command = lines(&["upper", "--", "upper"]);
-    command.current_dir(folder.path());
+    command.current_dir(directory.path());
     assert_eq!(text(&filter(command, b"").stdout), "X\n");
     for (words, code, expected) in [
         (&["upper", "/nonexistent/x"][..], 2, "there is no file /nonexistent/x"),
@@ -529,8 +529,8 @@ fn of_range(file: &Path, range: &str, words: &[&str]) -> Vec<u8> {
 /// Splits a file into two ranges in all ways, and into many ranges in some ways: each line occurs once, in order.
 #[test]
 fn adjacent_ranges_cover_the_file_exactly() {
-    let folder = tempfile::TempDir::new().unwrap();
-    let path = folder.path().join("input");
+    let directory = tempfile::TempDir::new().unwrap();
+    let path = directory.path().join("input");
     let long = "x".repeat(11);
     for input in [
         &b""[..],
@@ -571,8 +571,8 @@ fn adjacent_ranges_cover_the_file_exactly() {
 
 #[test]
 fn ranges_of_a_large_file_by_several_threads() {
-    let folder = tempfile::TempDir::new().unwrap();
-    let path = folder.path().join("input");
+    let directory = tempfile::TempDir::new().unwrap();
+    let path = directory.path().join("input");
     let input = sample_text().repeat(8);
     fs::write(&path, &input).unwrap();
     for words in [&["--threads", "1"][..], &["--threads", "4", "--batch", "10000"], &["--threads", "2"]] {
@@ -614,8 +614,8 @@ fn inputs_without_ranges_are_reported() {
         assert!(stderr_of(lines(words).output().unwrap(), 2).contains(sentence), "{words:?}");
     }
     // Only the range in which an overlong line starts reports that line, with its offset in the file.
-    let folder = tempfile::TempDir::new().unwrap();
-    let path = folder.path().join("input");
+    let directory = tempfile::TempDir::new().unwrap();
+    let path = directory.path().join("input");
     fs::write(&path, format!("ab\n{}\nc\n", "x".repeat(50_000))).unwrap();
     let run = |range| lines(&["identity", "--max-line", "10", "--range", range]).arg(&path).output().unwrap();
     assert_eq!(run("0:3").stdout, b"ab\n");
@@ -628,8 +628,8 @@ fn inputs_without_ranges_are_reported() {
 /// a listening socket fails at once.
 #[test]
 fn inputs_without_writers_do_not_block() {
-    let folder = tempfile::TempDir::new().unwrap();
-    let fifo = folder.path().join("fifo");
+    let directory = tempfile::TempDir::new().unwrap();
+    let fifo = directory.path().join("fifo");
     rustix::fs::mknodat(rustix::fs::CWD, &fifo, rustix::fs::FileType::Fifo, rustix::fs::Mode::RWXU, 0).unwrap();
     let unopened = || rustix::fs::open(&fifo, OFlags::RDONLY | OFlags::NONBLOCK, rustix::fs::Mode::empty()).unwrap();
     for threads in ["1", "3"] {

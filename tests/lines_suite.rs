@@ -12,17 +12,17 @@ use tempfile::TempDir;
 
 /// Measures `filter` once with the input `feed`. `tools` are sh scripts that come first in PATH.
 fn trial(feed: &str, filter: &str, tools: &[(&str, &str)]) -> (Value, Output) {
-    let folder = TempDir::new().unwrap();
+    let directory = TempDir::new().unwrap();
     for (name, script) in tools {
-        let file = folder.path().join(name);
+        let file = directory.path().join(name);
         fs::write(&file, format!("#!/bin/sh\n{script}\n")).unwrap();
         fs::set_permissions(&file, Permissions::from_mode(0o755)).unwrap();
     }
     let path = std::env::var("PATH").unwrap();
-    measure(folder.path(), feed, filter, &format!("{}:{path}", folder.path().display()))
+    measure(directory.path(), feed, filter, &format!("{}:{path}", directory.path().display()))
 }
 
-fn measure(folder: &Path, feed: &str, filter: &str, path: &str) -> (Value, Output) {
+fn measure(directory: &Path, feed: &str, filter: &str, path: &str) -> (Value, Output) {
     let volume = match feed {
         "timed" => "time = \"200ms\", rate = 2000",
         _ if feed.starts_with("yes") => "time = \"50ms\"",
@@ -32,10 +32,10 @@ fn measure(folder: &Path, feed: &str, filter: &str, path: &str) -> (Value, Outpu
         "name = \"s\"\ntitle = \"S\"\n[schedule]\nruns = 1\n[defaults]\nplace = \"free\"\n[[experiment]]\nname = \"e\"\n\
          title = \"E\"\nparams = {{ feed = \"{feed}\", filter = \"{filter}\", {volume} }}\n"
     );
-    fs::write(folder.join("suite.toml"), suite).unwrap();
+    fs::write(directory.join("suite.toml"), suite).unwrap();
     let output = Command::new(PIPEMARK)
         .args(["run", "./suite.toml", "--json", "-", "--quiet", "--no-save"])
-        .current_dir(folder)
+        .current_dir(directory)
         .env("PATH", path)
         .output()
         .unwrap();
@@ -149,8 +149,8 @@ fn a_failing_filter_is_reported_with_its_stderr() {
     assert_eq!(output.status.code(), Some(1));
     assert_eq!(record["reason"], "awk ended with exit code 4: no such luck");
     // The filter passes the check of its output, but ends early in the timed run.
-    let folder = TempDir::new().unwrap();
-    let mark = folder.path().join("tried");
+    let directory = TempDir::new().unwrap();
+    let mark = directory.path().join("tried");
     let script = format!(
         "if [ -e {0} ]; then exit 0; fi; touch {0}; exec perl -ne '$n = tr/ //; print \"[spaces: \", ($n > 6 ? \">6\" : $n), \"]\", $_'",
         mark.display()
@@ -165,15 +165,15 @@ fn a_failing_filter_is_reported_with_its_stderr() {
 
 #[test]
 fn missing_filters_are_skipped_with_a_reason() {
-    let folder = TempDir::new().unwrap();
+    let directory = TempDir::new().unwrap();
     for (feed, filter, words) in [
         ("file", "mawk", "mawk is missing (mawk: not found); to install it: apt install mawk"),
         ("file", "spark-sql", "spark is missing (../../build/spark/bin/python filter.py: not found"),
         ("yes-short", "lines-1", "yes, which feeds the filter, is not installed"),
         ("zcat", "lines-1", "gzip, which feeds the filter, is not installed"),
-        ("file", "std-baseline", "there is no folder 'entrants/lines' here; run this in pipemark's source tree"),
+        ("file", "std-baseline", "there is no directory 'entrants/lines' here; run this in pipemark's source tree"),
     ] {
-        let (record, output) = measure(folder.path(), feed, filter, "/nowhere");
+        let (record, output) = measure(directory.path(), feed, filter, "/nowhere");
         assert_eq!(record["status"], "skipped", "{filter}");
         let reason = record["reason"].as_str().unwrap();
         assert!(reason.starts_with(words), "{reason}");

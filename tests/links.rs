@@ -328,8 +328,8 @@ fn other_processes_can_inject_no_bytes() {
 
 /// The targets of a process's descriptors, with their permissions.
 fn descriptors(process: u32) -> Vec<(String, u32)> {
-    let folder = fs::read_dir(format!("/proc/{process}/fd")).into_iter().flatten().flatten();
-    folder
+    let directory = fs::read_dir(format!("/proc/{process}/fd")).into_iter().flatten().flatten();
+    directory
         .filter_map(|entry| {
             let name = fs::read_link(entry.path()).ok()?.to_string_lossy().into_owned();
             Some((name, fs::metadata(entry.path()).ok()?.permissions().mode() & 0o7777))
@@ -368,16 +368,16 @@ fn a_sysv_queue_is_this_users() {
     assert_eq!(started.end().1, Vec::<String>::new());
 }
 
-/// The folder of a link's name exists only briefly, so the test polls for it.
+/// The directory of a link's name exists only briefly, so the test polls for it.
 #[test]
-fn the_folder_of_a_name_is_private() {
+fn the_directory_of_a_name_is_private() {
     for link in ["fifo", "unix-stream"] {
         let mut seen = 0;
         for _ in 0..10 {
             let words = ["bw", "--link", link, "--pairs", "40", "--time", "5ms", "--place", "free", "--runs", "2"];
             let mut started = RunningProgram::new(&["sh", "-c", "umask 0; exec \"$0\" \"$@\"", PIPEMARK], &words);
             while !started.is_over() {
-                for entry in fs::read_dir(started.folder()).unwrap().flatten() {
+                for entry in fs::read_dir(started.directory()).unwrap().flatten() {
                     let Ok(about) = entry.metadata() else { continue };
                     assert_eq!((about.mode() & 0o7777, about.is_dir()), (0o700, true), "{entry:?}");
                     seen += 1;
@@ -389,7 +389,7 @@ fn the_folder_of_a_name_is_private() {
                 break;
             }
         }
-        assert!(seen > 0, "{link} never had a folder");
+        assert!(seen > 0, "{link} never had a directory");
     }
 }
 
@@ -436,15 +436,15 @@ fn a_run_without_measurable_trials_fails_with_reasons() {
 }
 
 #[test]
-fn a_folder_that_cannot_be_written_to_is_named() {
-    for folder in ["/proc", "/nonexistent", "/dev/null"] {
-        let launcher = ["env", &format!("TMPDIR={folder}")].map(str::to_owned);
+fn a_directory_that_cannot_be_written_to_is_named() {
+    for directory in ["/proc", "/nonexistent", "/dev/null"] {
+        let launcher = ["env", &format!("TMPDIR={directory}")].map(str::to_owned);
         let launcher: Vec<&str> = launcher.iter().map(String::as_str).collect();
         for link in ["fifo", "unix-stream"] {
             let reason = skip_reason(&launcher, link);
-            assert!(reason.contains(folder) && reason.contains("set TMPDIR"), "{reason}");
+            assert!(reason.contains(directory) && reason.contains("set TMPDIR"), "{reason}");
         }
-        // Queues need no folder.
+        // Queues need no directory.
         let mut words = launcher.clone();
         words.push(PIPEMARK);
         let document = bw_under(&words, "--link sysv-mq,posix-mq --time 2ms").measured();
@@ -460,22 +460,22 @@ fn a_limit_on_queues_is_named() {
 
 /// The words of a command that starts pipemark as an unprivileged user, from a copy that this user can execute. If the
 /// current user has no privileges, only the path of the program.
-fn unprivileged(folder: &Path) -> Vec<String> {
+fn unprivileged(directory: &Path) -> Vec<String> {
     if !rustix::process::geteuid().is_root() {
         return vec![PIPEMARK.to_owned()];
     }
-    // Other users may have no access to the build folder.
-    let copy = folder.join("pipemark");
+    // Other users may have no access to the build directory.
+    let copy = directory.join("pipemark");
     fs::copy(PIPEMARK, &copy).unwrap();
-    fs::set_permissions(folder, fs::Permissions::from_mode(0o755)).unwrap();
+    fs::set_permissions(directory, fs::Permissions::from_mode(0o755)).unwrap();
     let words = ["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups", copy.to_str().unwrap()];
     words.map(str::to_owned).to_vec()
 }
 
 #[test]
 fn every_link_runs_without_privileges() {
-    let folder = tempfile::tempdir().unwrap();
-    let words = unprivileged(folder.path());
+    let directory = tempfile::tempdir().unwrap();
+    let words = unprivileged(directory.path());
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     let flags = format!("--link {LINKS} --mode throughput,latency --block 20000 --verify full --time 2ms");
     let document = bw_under(&words, &flags).measured();
@@ -502,8 +502,8 @@ fn short_suite() -> tempfile::NamedTempFile {
 fn the_suite_is_measured_with_and_without_privileges() {
     let suite = short_suite();
     fs::set_permissions(suite.path(), fs::Permissions::from_mode(0o644)).unwrap();
-    let folder = tempfile::tempdir().unwrap();
-    let without = unprivileged(folder.path());
+    let directory = tempfile::tempdir().unwrap();
+    let without = unprivileged(directory.path());
     for launcher in [vec![PIPEMARK.to_owned()], without] {
         let launcher: Vec<&str> = launcher.iter().map(String::as_str).collect();
         let ended = program::run(&launcher, &["run", suite.path().to_str().unwrap(), "--runs", "1", "--json", "-"]);

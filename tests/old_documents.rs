@@ -10,10 +10,10 @@ use serde_json::{Value, json};
 use crate::program::history::TestHistory;
 use crate::program::pipemark;
 
-const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/fixtures/pipemark-1");
+const DIRECTORY: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/fixtures/pipemark-1");
 
 fn path(name: &str) -> String {
-    format!("{FOLDER}/{name}")
+    format!("{DIRECTORY}/{name}")
 }
 
 fn read(name: &str) -> Value {
@@ -23,7 +23,7 @@ fn read(name: &str) -> Value {
 /// Names and contents of all old measurements.
 fn documents() -> Vec<(String, Value)> {
     let mut names: Vec<String> =
-        fs::read_dir(FOLDER).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+        fs::read_dir(DIRECTORY).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
     names.sort();
     let all: Vec<(String, Value)> = names
         .into_iter()

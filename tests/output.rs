@@ -159,8 +159,8 @@ fn rows(text: &str) -> Vec<csv::StringRecord> {
 
 #[test]
 fn csv_and_json_agree() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let directory = tempfile::tempdir().unwrap();
+    let path = |name: &str| directory.path().join(name).to_str().unwrap().to_owned();
     let (json, csv, markdown) = (path("a.json"), path("a.csv"), path("a.md"));
     let ended = small(&["--json", &json, "--csv", &csv, "--markdown", &markdown]);
     assert_eq!(ended.code(), Some(0), "{}", ended.stderr);
@@ -176,7 +176,7 @@ fn csv_and_json_agree() {
         assert!((figure / median - 1.0).abs() < 1e-6, "{figure} {median}");
     }
     assert!(fs::read_to_string(&markdown).unwrap().contains('|'));
-    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 3, "no other file");
+    assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 3, "no other file");
 }
 
 #[test]
@@ -238,10 +238,10 @@ fn unwritable_outputs_are_reported_before_measuring() {
 }
 
 #[test]
-fn a_folder_that_may_not_be_written_to_is_named() {
-    let folder = tempfile::tempdir().unwrap();
-    fs::set_permissions(folder.path(), std::os::unix::fs::PermissionsExt::from_mode(0o555)).unwrap();
-    let path = folder.path().join("x.json");
+fn a_directory_that_may_not_be_written_to_is_named() {
+    let directory = tempfile::tempdir().unwrap();
+    fs::set_permissions(directory.path(), std::os::unix::fs::PermissionsExt::from_mode(0o555)).unwrap();
+    let path = directory.path().join("x.json");
     let words = ["bw", "--time", "50s", "--runs", "1", "--json", path.to_str().unwrap()];
     // Root may write anywhere.
     let nobody = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--", PIPEMARK];
@@ -252,14 +252,14 @@ fn a_folder_that_may_not_be_written_to_is_named() {
 
 #[test]
 fn an_existing_file_is_replaced_as_a_whole() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("x.json");
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("x.json");
     fs::write(&path, vec![b'x'; 1 << 20]).unwrap();
     let ended = small(&["--json", path.to_str().unwrap()]);
     assert_eq!(ended.code(), Some(0), "{}", ended.stderr);
     let document: Value = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
     assert_eq!(document["suite"], "bw");
-    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+    assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 1);
 }
 
 #[test]

@@ -13,22 +13,22 @@ fn root() -> PathBuf {
     fs::canonicalize(concat!(env!("CARGO_MANIFEST_DIR"), "/../..")).unwrap()
 }
 
-fn run(folder: &Path, program: impl AsRef<std::ffi::OsStr>, words: &[&str]) -> Output {
-    Command::new(program).args(words).current_dir(folder).output().unwrap()
+fn run(directory: &Path, program: impl AsRef<std::ffi::OsStr>, words: &[&str]) -> Output {
+    Command::new(program).args(words).current_dir(directory).output().unwrap()
 }
 
-fn git(folder: &Path, words: &[&str]) {
+fn git(directory: &Path, words: &[&str]) {
     let own = ["-c", "user.name=Tester", "-c", "user.email=tester@localhost", "-c", "commit.gpgsign=false"];
-    let output = run(folder, "git", &[&own[..], words].concat());
+    let output = run(directory, "git", &[&own[..], words].concat());
     assert!(output.status.success(), "{words:?}: {output:?}");
 }
 
 /// A source tree with only the files that the check reads.
 fn source(repository: &str, author: &str, heading: &str) -> TempDir {
-    let folder = tempfile::tempdir().unwrap();
+    let directory = tempfile::tempdir().unwrap();
     let write = |name: &str, text: &str| {
-        fs::create_dir_all(folder.path().join(name).parent().unwrap()).unwrap();
-        fs::write(folder.path().join(name), text).unwrap();
+        fs::create_dir_all(directory.path().join(name).parent().unwrap()).unwrap();
+        fs::write(directory.path().join(name), text).unwrap();
     };
     write(
         "Cargo.toml",
@@ -41,12 +41,12 @@ fn source(repository: &str, author: &str, heading: &str) -> TempDir {
     write("CHANGELOG.md", &format!("# Changelog\n\n## {heading}\n\n- All is new.\n"));
     for script in ["about.sh", "release-check.sh"] {
         write(&format!("packaging/{script}"), "");
-        fs::copy(root().join("packaging").join(script), folder.path().join("packaging").join(script)).unwrap();
+        fs::copy(root().join("packaging").join(script), directory.path().join("packaging").join(script)).unwrap();
     }
-    git(folder.path(), &["init", "-q"]);
-    git(folder.path(), &["add", "."]);
-    git(folder.path(), &["commit", "-qm", "All of it"]);
-    folder
+    git(directory.path(), &["init", "-q"]);
+    git(directory.path(), &["add", "."]);
+    git(directory.path(), &["commit", "-qm", "All of it"]);
+    directory
 }
 
 /// The errors that the check reports; none if the commit can be released.
@@ -114,17 +114,17 @@ fn crates_are_published_after_their_dependencies() {
 
 #[test]
 fn an_image_is_the_same_bytes_whenever_it_is_made() {
-    let folder = tempfile::tempdir().unwrap();
-    fs::write(folder.path().join("program"), "not a program").unwrap();
+    let directory = tempfile::tempdir().unwrap();
+    fs::write(directory.path().join("program"), "not a program").unwrap();
     let made = |name: &str| {
         let program = ["amd64=program", "arm64=program"];
         let words = [&[name, "1.2.3", "MIT", ""][..], &program].concat();
-        let output = run(folder.path(), root().join("packaging/oci.py"), &words);
+        let output = run(directory.path(), root().join("packaging/oci.py"), &words);
         assert!(output.status.success(), "{output:?}");
-        fs::read(folder.path().join(name)).unwrap()
+        fs::read(directory.path().join(name)).unwrap()
     };
     assert!(made("one.tar") == made("two.tar"));
-    let listed = run(folder.path(), "tar", &["-xOf", "one.tar", "index.json"]);
+    let listed = run(directory.path(), "tar", &["-xOf", "one.tar", "index.json"]);
     let index: serde_json::Value = serde_json::from_slice(&listed.stdout).unwrap();
     let architectures =
         index["manifests"].as_array().unwrap().iter().map(|one| one["platform"]["architecture"].as_str().unwrap());
@@ -134,15 +134,15 @@ fn an_image_is_the_same_bytes_whenever_it_is_made() {
 /// In a CI job the action writes a summary, one annotation and outputs, and its exit code fails the job.
 #[test]
 fn the_action_fails_a_job_whose_new_command_is_slower() {
-    let folder = tempfile::tempdir().unwrap();
-    let [summary, outputs] = ["summary", "outputs"].map(|name| folder.path().join(name));
+    let directory = tempfile::tempdir().unwrap();
+    let [summary, outputs] = ["summary", "outputs"].map(|name| directory.path().join(name));
     let compare = |a: &str, b: &str| {
         let mut command = Command::new(root().join("packaging/action/ab.sh"));
         command.env("PIPEMARK", PIPEMARK).env("A", a).env("B", b).env("FAIL_ON", "worse");
         command.env("SESSIONS", "5").env("RUNS", "2").env("THRESHOLD", "50%");
-        command.env("GITHUB_STEP_SUMMARY", &summary).env("GITHUB_OUTPUT", &outputs).env("HOME", folder.path());
+        command.env("GITHUB_STEP_SUMMARY", &summary).env("GITHUB_OUTPUT", &outputs).env("HOME", directory.path());
         command.env("GITHUB_ACTIONS", "true");
-        let output = command.current_dir(folder.path()).output().unwrap();
+        let output = command.current_dir(directory.path()).output().unwrap();
         (output.status.code(), String::from_utf8(output.stdout).unwrap())
     };
     let (code, printed) = compare("sleep 0", "sleep 0.2");
@@ -160,9 +160,9 @@ fn the_action_fails_a_job_whose_new_command_is_slower() {
 /// The action runs a downloaded program only if its checksum is right.
 #[test]
 fn the_action_refuses_a_changed_program() {
-    let folder = tempfile::tempdir().unwrap();
+    let directory = tempfile::tempdir().unwrap();
     let version = env!("CARGO_PKG_VERSION");
-    let release = folder.path().join(format!("releases/v{version}"));
+    let release = directory.path().join(format!("releases/v{version}"));
     fs::create_dir_all(release.join("made/bin")).unwrap();
     fs::write(release.join("made/bin/pipemark"), "#!/bin/sh\necho pipemark of the release\n").unwrap();
     let pack = format!(
@@ -171,8 +171,8 @@ fn the_action_refuses_a_changed_program() {
     assert!(run(&release, "sh", &["-c", &pack]).status.success());
     let fetch = || {
         let mut command = Command::new(root().join("packaging/action/fetch.sh"));
-        command.env("RELEASES", format!("file://{}", folder.path().join("releases").display()));
-        command.env("GITHUB_OUTPUT", folder.path().join("outputs")).env("TMPDIR", folder.path()).output().unwrap()
+        command.env("RELEASES", format!("file://{}", directory.path().join("releases").display()));
+        command.env("GITHUB_OUTPUT", directory.path().join("outputs")).env("TMPDIR", directory.path()).output().unwrap()
     };
     if Command::new("curl").arg("--version").output().is_err() {
         report_skip("fetching a release, as the action does", "it needs curl");

@@ -33,21 +33,21 @@ fn content(bytes: usize) -> Vec<u8> {
     (0..bytes as u64).map(|n| (n.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56) as u8).collect()
 }
 
-fn folder() -> tempfile::TempDir {
-    tempfile::tempdir().expect("a folder for the test")
+fn directory() -> tempfile::TempDir {
+    tempfile::tempdir().expect("a directory for the test")
 }
 
-fn file(folder: &Path, bytes: &[u8]) -> PathBuf {
-    let path = folder.join("content");
+fn file(directory: &Path, bytes: &[u8]) -> PathBuf {
+    let path = directory.join("content");
     fs::write(&path, bytes).unwrap();
     path
 }
 
 #[test]
 fn output_equals_input() {
-    let folder = folder();
+    let directory = directory();
     let bytes = content(5_000_003);
-    let path = file(folder.path(), &bytes);
+    let path = file(directory.path(), &bytes);
     let path = path.to_str().unwrap();
     for script in [
         format!("$RELAY <{path}"),
@@ -113,8 +113,8 @@ fn a_reader_that_leaves_early_ends_the_relay_like_cat() {
 
 #[test]
 fn stats_are_one_line_on_standard_error() {
-    let folder = folder();
-    let path = file(folder.path(), &content(300_000));
+    let directory = directory();
+    let path = file(directory.path(), &content(300_000));
     let run = |words: &[&str], output: Stdio| {
         let child = relay(words).stdin(File::open(&path).unwrap()).stdout(output).stderr(Stdio::piped()).spawn();
         text(&child.unwrap().wait_with_output().unwrap().stderr)
@@ -122,7 +122,7 @@ fn stats_are_one_line_on_standard_error() {
     let line = run(&["--stats", "--capacity", "128k"], Stdio::piped());
     assert!(line.starts_with("pipemark relay: 300000 bytes in ") && line.ends_with("a pipe of 128 KiB\n"), "{line}");
     assert!(line.contains("by splice") && line.lines().count() == 1, "{line}");
-    let append = OpenOptions::new().append(true).create(true).open(folder.path().join("log")).unwrap();
+    let append = OpenOptions::new().append(true).create(true).open(directory.path().join("log")).unwrap();
     let line = run(&["--stats"], append.into());
     assert!(line.contains("by read and write") && line.contains("was refused"), "{line}");
     assert_eq!(run(&[], Stdio::null()), "");
@@ -130,8 +130,8 @@ fn stats_are_one_line_on_standard_error() {
 
 #[test]
 fn errors_are_reported() {
-    let folder = folder();
-    let path = file(folder.path(), b"abc");
+    let directory = directory();
+    let path = file(directory.path(), b"abc");
     let full = OpenOptions::new().write(true).open("/dev/full").unwrap();
     let output = relay(&[]).stdin(File::open(&path).unwrap()).stdout(full).output().unwrap();
     assert_eq!(output.status.code(), Some(1));

@@ -119,8 +119,8 @@ fn nothing_is_held_back() {
 /// pv: the total from -s or, without -s, from the size of the input file; numeric output that ends with the total.
 #[test]
 fn progress_reports_the_percentage_and_the_total() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("content");
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("content");
     fs::write(&path, content(1_000_000)).unwrap();
     let command = &mut relay(&["--progress", "json", "--interval", "10ms", "--limit", "5m"]);
     let output = command.stdin(File::open(&path).unwrap()).output().unwrap();

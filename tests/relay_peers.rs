@@ -47,8 +47,8 @@ impl Kind {
                 (reader.into(), writer.into())
             }
             Kind::Fifo => {
-                let folder = tempfile::tempdir().unwrap();
-                let path = folder.path().join("fifo");
+                let directory = tempfile::tempdir().unwrap();
+                let path = directory.path().join("fifo");
                 rustix::fs::mknodat(CWD, &path, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
                 // Opening one end alone would wait for the other end.
                 let _both = File::options().read(true).write(true).open(&path).unwrap();

@@ -1,6 +1,6 @@
 //! Reports: pages from real measurements in a real browser, charts in the terminal, and input files without results.
 //!
-//! `PIPEMARK_PICTURES=FOLDER cargo test --test program report::` saves screenshots of each page.
+//! `PIPEMARK_PICTURES=DIR cargo test --test program report::` saves screenshots of each page.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -116,13 +116,13 @@ impl Files {
 
 /// The contents of the page according to the browser; `None` without a browser.
 fn open_in_browser(page: &Path, name: &str) -> Option<Value> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/browser");
-    if !folder.join("node_modules").is_dir() {
+    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/browser");
+    if !directory.join("node_modules").is_dir() {
         report_skip("reports in a browser", "its tools are not here; tests/tools.sh installs them");
         return None;
     }
     let mut node = Command::new("node");
-    node.arg(folder.join("check.mjs")).arg(page);
+    node.arg(directory.join("check.mjs")).arg(page);
     if let Some(pictures) = std::env::var_os("PIPEMARK_PICTURES") {
         let pictures = Path::new(&pictures).join(name);
         fs::create_dir_all(&pictures).unwrap();

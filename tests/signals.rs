@@ -64,8 +64,8 @@ fn target(child: &Child, group: bool) -> String {
 
 /// Sends each signal once, to the group or to the program alone. Returns how many times the pipeline got each signal.
 fn deliveries(verb: &str, group: bool) -> BTreeMap<i32, u32> {
-    let folder = tempfile::tempdir().unwrap();
-    let done = folder.path().join("done");
+    let directory = tempfile::tempdir().unwrap();
+    let done = directory.path().join("done");
     let words = [verb, "--", "/usr/bin/python3", "-c", SIGNAL_PRINTER, done.to_str().unwrap()];
     let mut child = start(&words, Stdio::piped());
     let (send, lines) = mpsc::channel();
@@ -112,8 +112,8 @@ fn child_with(parent: u32, word: &str) -> Option<u32> {
 /// machine, the witness may run late.
 #[test]
 fn a_signal_to_the_group_is_not_passed_on_however_late_its_witness_runs() {
-    let folder = tempfile::tempdir().unwrap();
-    let done = folder.path().join("done");
+    let directory = tempfile::tempdir().unwrap();
+    let done = directory.path().join("done");
     let words = ["why", "--", "/usr/bin/python3", "-c", SIGNAL_PRINTER, done.to_str().unwrap()];
     let mut child = start(&words, Stdio::piped());
     let mut lines = BufReader::new(child.stdout.take().unwrap()).lines().map(Result::unwrap);

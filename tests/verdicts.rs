@@ -209,8 +209,8 @@ while c.recv(4096): time.sleep(0.02)";
     let send = "import socket,sys,os
 s = socket.socket(socket.AF_UNIX); s.connect(sys.argv[1])
 while block := os.read(0, 65536): s.sendall(block)";
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("socket");
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("socket");
     let mut server = std::process::Command::new(PYTHON).args(["-c", serve]).arg(&path).spawn().unwrap();
     while !path.exists() {
         std::thread::sleep(std::time::Duration::from_millis(20));
@@ -225,8 +225,8 @@ while block := os.read(0, 65536): s.sendall(block)";
 
 #[test]
 fn stages_are_called_as_they_were_typed() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("zeros.gz");
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("zeros.gz");
     let made = format!("head -c 400000000 /dev/zero | gzip -1 >{0}", path.display());
     assert_eq!(run(&["sh", "-c"], &[&made]).code(), Some(0));
     let report = why_report(&format!("while :; do zcat {} | cat; done >/dev/null", path.display()));

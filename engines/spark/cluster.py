@@ -17,11 +17,11 @@ BIN = Path(pyspark.__file__).parent / "bin"
 def cluster(executors=2):
     """Starts a cluster and yields its master's address; afterwards ends and removes everything."""
     with contextlib.ExitStack() as stack:
-        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="pipemark-spark-")))
-        environment = {**os.environ, "SPARK_DAEMON_MEMORY": "256m", "SPARK_WORKER_DIR": str(folder)}
+        directory = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="pipemark-spark-")))
+        environment = {**os.environ, "SPARK_DAEMON_MEMORY": "256m", "SPARK_WORKER_DIR": str(directory)}
 
         def start(host, name, *words):
-            log = folder / f"{host}.log"
+            log = directory / f"{host}.log"
             command = [
                 BIN / "spark-class",
                 f"org.apache.spark.deploy.{name}",

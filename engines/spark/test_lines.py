@@ -16,13 +16,13 @@ sys.path.append(str(HERE.parent))
 os.environ["PYSPARK_PYTHON"] = sys.executable
 
 from cluster import cluster, executors, submit  # noqa: E402
-from test_line_job import PIPEMARK, Folder, local  # noqa: E402
+from test_line_job import PIPEMARK, Directory, local  # noqa: E402
 
 HOSTILE = b"a b\r\n\n\rc\0d \n\xff\xc3( e  \n" + b"x" * 3000 + b"\n" + b"\n" * 50
 SPECULATION = ["spark.speculation=true", "spark.speculation.quantile=0.1", "spark.speculation.interval=100ms"]
 
 
-class OnSpark(Folder):
+class OnSpark(Directory):
     @classmethod
     def setUpClass(cls):
         context = cluster()
@@ -48,13 +48,13 @@ class OnSpark(Folder):
     def same(self, driver, *words):
         self.assertEqual(driver.wait(timeout=200), 0, self.log.read_text()[-3000:])
         self.assertTrue(self.made() == local(words, *self.files), words)
-        self.left("a", "b", "c", "out", *(["filter", "started"] if self.folder.joinpath("filter").exists() else []))
+        self.left("a", "b", "c", "out", *(["filter", "started"] if self.directory.joinpath("filter").exists() else []))
 
     def slow(self):
-        return self.filter(f'echo $$ >> {self.folder}/started; sleep 0.5; exec {PIPEMARK} "$@"')
+        return self.filter(f'echo $$ >> {self.directory}/started; sleep 0.5; exec {PIPEMARK} "$@"')
 
     def started(self):
-        path = self.folder / "started"
+        path = self.directory / "started"
         return path.read_text().split() if path.exists() else []
 
     def no_filter_remains(self):
@@ -82,10 +82,10 @@ class OnSpark(Folder):
 
     def test_the_same_bytes_with_tasks_run_twice(self):
         # The first attempt of the first task hangs; the job ends when another attempt has finished it.
-        stuck = f'echo $$ >> {self.folder}/started; mkdir {self.folder}/first 2>/dev/null && exec sleep 100; exec {PIPEMARK} "$@"'
+        stuck = f'echo $$ >> {self.directory}/started; mkdir {self.directory}/first 2>/dev/null && exec sleep 100; exec {PIPEMARK} "$@"'
         driver = self.start(self.master, "lines", "length", pipemark=self.filter(stuck), conf=SPECULATION)
         driver.wait(timeout=200)
-        self.folder.joinpath("first").rmdir()
+        self.directory.joinpath("first").rmdir()
         self.same(driver, "lines", "length")
         self.no_filter_remains()
 
@@ -94,12 +94,12 @@ class OnSpark(Folder):
         self.assertEqual(driver.wait(timeout=200), 1)
         self.assertRegex(
             self.log.read_text(),
-            rf"lines.py: bytes \d+ to \d+ of {self.folder}/[ab]: {self.folder}/filter ended with 1: no luck",
+            rf"lines.py: bytes \d+ to \d+ of {self.directory}/[ab]: {self.directory}/filter ended with 1: no luck",
         )
         self.left("a", "b", "c", "filter")
 
     def test_no_filter_outlives_a_driver_that_is_killed(self):
-        stuck = self.filter(f"echo $$ >> {self.folder}/started; exec sleep 100")
+        stuck = self.filter(f"echo $$ >> {self.directory}/started; exec sleep 100")
         driver = self.start(self.master, "lines", pipemark=stuck)
         while len(self.started()) < 2:
             self.assertIsNone(driver.poll())

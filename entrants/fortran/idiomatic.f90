@@ -88,16 +88,16 @@ contains
       integer(int64) :: start, end, rate, offset, length
       integer :: data, back, status
       character(5) :: ready
-      character(:), allocatable :: folder
+      character(:), allocatable :: directory
 
-      folder = new_folder()
-      call run('mkfifo '//folder//'/data '//folder//'/back')
+      directory = new_directory()
+      call run('mkfifo '//directory//'/data '//directory//'/back')
       ! If the child fails, its shell writes a line instead, so that the parent doesn't wait forever.
-      call execute_command_line('('//program_name()//' --child'//options%line//' || echo failed) <'//folder// &
-                                '/data >'//folder//'/back', wait=.false.)
-      open (newunit=data, file=folder//'/data', access='stream', form='unformatted', action='write', status='old')
-      open (newunit=back, file=folder//'/back', action='read', status='old')
-      call run('rm -r '//folder)
+      call execute_command_line('('//program_name()//' --child'//options%line//' || echo failed) <'//directory// &
+                                '/data >'//directory//'/back', wait=.false.)
+      open (newunit=data, file=directory//'/data', access='stream', form='unformatted', action='write', status='old')
+      open (newunit=back, file=directory//'/back', action='read', status='old')
+      call run('rm -r '//directory)
       call block%fill(options)
       read (back, '(a)', iostat=status) ready
       if (status /= 0 .or. ready /= 'ready') call fail('the child ended before it was ready')
@@ -126,17 +126,17 @@ contains
       if (status /= 0) call fail(command//' failed')
    end subroutine run
 
-   ! Creates a folder for this process. mkdir fails if the name is in use.
-   function new_folder() result(folder)
-      character(:), allocatable :: folder
+   ! Creates a directory for this process. mkdir fails if the name is in use.
+   function new_directory() result(directory)
+      character(:), allocatable :: directory
       integer(int64) :: ticks
       character(20) :: number
 
       call system_clock(ticks)
       write (number, '(i0)') ticks
-      folder = '/tmp/pipemark-'//trim(number)
-      call run('mkdir -m 700 '//folder)
-   end function new_folder
+      directory = '/tmp/pipemark-'//trim(number)
+      call run('mkdir -m 700 '//directory)
+   end function new_directory
 
    function program_name() result(name)
       character(:), allocatable :: name

@@ -76,9 +76,9 @@ function writeAll(fd, block) {
 
 /** Both ends of a pipe, opened by a name that is removed before this returns. */
 function openPipe() {
-  const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'pipemark-'));
+  const directory = fs.mkdtempSync(path.join(os.tmpdir(), 'pipemark-'));
   try {
-    const name = path.join(folder, 'pipe');
+    const name = path.join(directory, 'pipe');
     const made = spawnSync('mkfifo', [name], { stdio: 'inherit' });
     if (made.status !== 0) throw new Error(`mkfifo ${name} failed`);
     // Opening one end waits for the other end, but opening for both reading and writing doesn't wait.
@@ -87,7 +87,7 @@ function openPipe() {
     fs.closeSync(both);
     return ends;
   } finally {
-    fs.rmSync(folder, { recursive: true });
+    fs.rmSync(directory, { recursive: true });
   }
 }
 

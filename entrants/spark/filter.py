@@ -104,21 +104,21 @@ def children(pid):
 
 
 def memory():
-    """A temporary folder, in memory if possible."""
+    """A temporary directory, in memory if possible."""
     return tempfile.TemporaryDirectory(prefix="pipemark-spark-", dir="/dev/shm" if os.path.isdir("/dev/shm") else None)
 
 
 def damage(context, pipemark):
     """The hostile bytes that each way alters, compared with the output of the filter without Spark."""
     found = {}
-    with memory() as folder:
-        source = Path(folder, "in")
+    with memory() as directory:
+        source = Path(directory, "in")
         source.write_bytes(HOSTILE)
         whole = subprocess.run([pipemark, "lines", source], stdout=subprocess.PIPE, check=True).stdout
         kept = [b"\r\n", b"lone\rcr", b"\xff", b"\0", b"[spaces: 0]\n"]
         for way, run in WAYS.items():
-            run(context, str(source), f"{folder}/{way}", pipemark)
-            made = b"".join(path.read_bytes() for path in parts(f"{folder}/{way}"))
+            run(context, str(source), f"{directory}/{way}", pipemark)
+            made = b"".join(path.read_bytes() for path in parts(f"{directory}/{way}"))
             missing = [piece for piece in kept if piece not in made]
             missing += [] if made.endswith(b"no end") else ["the end without newline"]
             found[way] = [] if made == whole else missing or ["other bytes"]
@@ -137,10 +137,10 @@ def main(way):
             for name, missing in damage(context, pipemark).items():
                 print(f"{name:12} {'the same bytes' if not missing else f'changed: {missing}'}")
             return
-        with memory() as folder:
+        with memory() as directory:
             # Standard input may be a file without a name.
-            WAYS[way](context, f"/proc/{os.getpid()}/fd/0", f"{folder}/out", pipemark)
-            for path in parts(f"{folder}/out"):
+            WAYS[way](context, f"/proc/{os.getpid()}/fd/0", f"{directory}/out", pipemark)
+            for path in parts(f"{directory}/out"):
                 with open(path, "rb") as part:
                     shutil.copyfileobj(part, sys.stdout.buffer, 1 << 20)
             # Spark has read through other descriptors, but pipemark checks the offset of standard input.

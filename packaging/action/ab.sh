@@ -5,17 +5,17 @@
 #   A='sort words | uniq' B='sort -u words' packaging/action/ab.sh
 set -eu
 : "${A:?the first command}" "${B:?the second command}"
-folder=$(mktemp -d)
-json=$folder/ab.json
+directory=$(mktemp -d)
+json=$directory/ab.json
 ended=0
 # This script writes the annotations, because pipemark writes no annotation for a job that succeeds.
 env -u GITHUB_ACTIONS -u GITHUB_STEP_SUMMARY "${PIPEMARK:-pipemark}" ab --sessions "${SESSIONS:-10}" --runs "${RUNS:-5}" --threshold "${THRESHOLD:-3%}" \
-	${FAIL_ON:+--fail-on "$FAIL_ON"} --json "$json" --markdown "$folder/ab.md" -q -- "$A" -- "$B" || ended=$?
+	${FAIL_ON:+--fail-on "$FAIL_ON"} --json "$json" --markdown "$directory/ab.md" -q -- "$A" -- "$B" || ended=$?
 if [ ! -s "$json" ]; then
 	echo "::error title=pipemark ab::no comparison was made (exit code $ended)"
 	exit "$ended"
 fi
-cat "$folder/ab.md" >>"${GITHUB_STEP_SUMMARY:-/dev/stdout}"
+cat "$directory/ab.md" >>"${GITHUB_STEP_SUMMARY:-/dev/stdout}"
 python3 - "$json" "$ended" <<'END'
 import json, os, sys
 

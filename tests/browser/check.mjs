@@ -1,6 +1,6 @@
 // Opens a report in Chromium and prints, as JSON on standard output, what a person would find there.
 //
-//   node check.mjs REPORT.html [--pictures FOLDER]
+//   node check.mjs REPORT.html [--pictures DIR]
 //
 // It judges nothing; the test that runs it does.
 
@@ -9,7 +9,7 @@ import { createRequire } from "node:module";
 import { pathToFileURL } from "node:url";
 import { chromium } from "playwright-core";
 
-const [file, option, folder] = process.argv.slice(2);
+const [file, option, directory] = process.argv.slice(2);
 const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 const browser = await chromium.launch({
   executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium",
@@ -141,7 +141,7 @@ for (const [name, options] of [
   if (name === "dark") found.axe_dark = await violations(page);
   if (option === "--pictures") {
     await page.evaluate(() => scrollTo(0, 0));
-    await page.screenshot({ path: `${folder}/${name}.png`, fullPage: true });
+    await page.screenshot({ path: `${directory}/${name}.png`, fullPage: true });
   }
   await close();
 }

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Boots Debian kernels in virtual machines with the static program, busybox and this folder's `init`, and prints what works.
+"""Boots Debian kernels in virtual machines with the static program, busybox and this directory's `init`, and prints what
+works.
 
     tests/kernels/kernels.py --program build/static/pipemark
     tests/kernels/kernels.py --program … --only 5.10 --only 7        only kernels whose version begins with 5.10 or 7
@@ -64,8 +65,8 @@ def mirror():
 
 def update(architecture, suites):
     root = BUILD / "apt" / architecture
-    for folder in ("lists/partial", "cache/archives/partial", "debs"):
-        (root / folder).mkdir(parents=True, exist_ok=True)
+    for directory in ("lists/partial", "cache/archives/partial", "debs"):
+        (root / directory).mkdir(parents=True, exist_ok=True)
     (root / "status").touch()
     site = mirror()
     sources = [f"deb [signed-by={KEYRING}] {site} {suite} main\n" for suite in suites]
@@ -80,22 +81,22 @@ def update(architecture, suites):
 
 
 def unpacked(architecture, package, version):
-    """The unpacked folder of a package."""
-    folder = BUILD / "unpacked" / f"{package}_{version}_{architecture}".replace(":", "_")
-    if not folder.exists():
+    """The unpacked directory of a package."""
+    directory = BUILD / "unpacked" / f"{package}_{version}_{architecture}".replace(":", "_")
+    if not directory.exists():
         debs = BUILD / "apt" / architecture / "debs"
         apt(architecture, "apt-get", "-q", "download", f"{package}={version}", cwd=debs)
         (deb,) = debs.glob(f"{package}_*.deb")
-        part = folder.with_name(f"{folder.name}.part")
+        part = directory.with_name(f"{directory.name}.part")
         part.parent.mkdir(exist_ok=True)
         subprocess.run(["dpkg-deb", "-x", deb, part], check=True)
-        part.rename(folder)
+        part.rename(directory)
         deb.unlink()
-    return folder
+    return directory
 
 
 def kernels(architecture, suites, flavour):
-    """The newest kernel of a flavour in each suite, as suite, version and folders."""
+    """The newest kernel of a flavour in each suite, as suite, version and directories."""
     suffix = {"generic": architecture, "16k": f"{architecture}-16k"}.get(flavour, f"{flavour}-{architecture}")
     meta = f"linux-image-{suffix}"
     found = []
@@ -114,15 +115,17 @@ def kernels(architecture, suites, flavour):
         yield suite, image, [unpacked(architecture, name, version) for name in names]
 
 
-def one(folders, pattern):
-    return next((path for folder in folders for path in sorted(folder.rglob(pattern)) if path.is_file()), None)
+def one(directories, pattern):
+    return next(
+        (path for directory in directories for path in sorted(directory.rglob(pattern)) if path.is_file()), None
+    )
 
 
-def initramfs(out, program, busybox, native, folders):
+def initramfs(out, program, busybox, native, directories):
     root = out.with_suffix(".root")
     shutil.rmtree(root, ignore_errors=True)
-    for folder in ("bin", "lib", "etc"):
-        (root / folder).mkdir(parents=True)
+    for directory in ("bin", "lib", "etc"):
+        (root / directory).mkdir(parents=True)
     shutil.copy(program, root / "bin/pipemark")
     shutil.copy(busybox, root / "bin/busybox")
     shutil.copy(HERE / "init", root / "init")
@@ -131,7 +134,7 @@ def initramfs(out, program, busybox, native, folders):
     for applet in applets:
         if applet != "busybox":
             (root / "bin" / applet).symlink_to("busybox")
-    module = one(folders, "overlay.ko*")
+    module = one(directories, "overlay.ko*")
     if module:
         content = module.read_bytes()
         (root / "lib/overlay.ko").write_bytes(lzma.decompress(content) if module.suffix == ".xz" else content)
@@ -229,11 +232,11 @@ def main():
         busyboxes[processor] = one([unpacked(processor, "busybox-static", version)], "busybox")
     columns, accel, failed = [], options.accel, False
     for flavour in options.flavour or ["cloud"]:
-        for suite, image, folders in kernels(architecture, suites, flavour):
+        for suite, image, directories in kernels(architecture, suites, flavour):
             if options.only and not any(image.startswith(version) for version in options.only):
                 continue
-            kernel, initrd = one(folders, "vmlinuz*"), BUILD / f"{image}.cpio"
-            initramfs(initrd, options.program, busyboxes[architecture], busyboxes[HOST], folders)
+            kernel, initrd = one(directories, "vmlinuz*"), BUILD / f"{image}.cpio"
+            initramfs(initrd, options.program, busyboxes[architecture], busyboxes[HOST], directories)
             accel = accel or accelerator(architecture, kernel, initrd)
             began = time.monotonic()
             words = ("limit=60 zeros=100000000" if accel == "kvm" else "limit=120 zeros=24000000") + (

@@ -9,9 +9,9 @@ use tempfile::TempDir;
 
 use super::{ProgramOutput, pipemark};
 
-/// A temporary folder with a database.
+/// A temporary directory with a database.
 pub struct TestHistory {
-    folder: TempDir,
+    directory: TempDir,
 }
 
 /// The words of a short measurement: five runs of one trial.
@@ -24,15 +24,15 @@ pub fn small<'a>(more: &[&'a str]) -> Vec<&'a str> {
 
 impl TestHistory {
     pub fn new() -> TestHistory {
-        TestHistory { folder: tempfile::tempdir().unwrap() }
+        TestHistory { directory: tempfile::tempdir().unwrap() }
     }
 
-    pub fn folder(&self) -> &Path {
-        self.folder.path()
+    pub fn directory(&self) -> &Path {
+        self.directory.path()
     }
 
     pub fn file(&self, name: &str) -> PathBuf {
-        self.folder.path().join(name)
+        self.directory.path().join(name)
     }
 
     pub fn db(&self) -> PathBuf {

@@ -1,4 +1,4 @@
-//! Runs the program as a user does, in an empty folder and with a time limit. Reads the program's document, observes
+//! Runs the program as a user does, in an empty directory and with a time limit. Reads the program's document, observes
 //! its processes, and lists what it leaves behind.
 
 pub mod history;
@@ -105,36 +105,36 @@ pub struct RunningProgram {
     child: Child,
     output: Option<(JoinHandle<String>, JoinHandle<String>)>,
     mark: String,
-    folder: TempDir,
+    directory: TempDir,
     /// Names in /dev/shm before the start.
     before: BTreeSet<String>,
 }
 
 impl RunningProgram {
-    /// Starts the program in an empty folder, which is also its TMPDIR.
+    /// Starts the program in an empty directory, which is also its TMPDIR.
     pub fn new(launcher: &[&str], words: &[&str]) -> RunningProgram {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let mark = format!("{}-{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
-        let folder = tempfile::Builder::new().prefix("pipemark-test-").tempdir().unwrap();
+        let directory = tempfile::Builder::new().prefix("pipemark-test-").tempdir().unwrap();
         // Tests may run the program as another user.
-        fs::set_permissions(folder.path(), std::os::unix::fs::PermissionsExt::from_mode(0o777)).unwrap();
+        fs::set_permissions(directory.path(), std::os::unix::fs::PermissionsExt::from_mode(0o777)).unwrap();
         let before = names(Path::new("/dev/shm")).collect();
         let mut child = Command::new(launcher[0])
             .args(&launcher[1..])
             .args(words)
             .env(MARK, &mark)
-            .env("TMPDIR", folder.path())
+            .env("TMPDIR", directory.path())
             // Keeps measurements of tests out of the user's history.
-            .env("XDG_DATA_HOME", folder.path().join("data"))
+            .env("XDG_DATA_HOME", directory.path().join("data"))
             .env_remove("NO_COLOR")
-            .current_dir(folder.path())
+            .current_dir(directory.path())
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .spawn()
             .unwrap_or_else(|error| panic!("{launcher:?}: {error}"));
         let output = (drain(child.stdout.take().unwrap()), drain(child.stderr.take().unwrap()));
-        RunningProgram { child, output: Some(output), mark, folder, before }
+        RunningProgram { child, output: Some(output), mark, directory, before }
     }
 
     /// Starts `pipemark WORDS`.
@@ -167,9 +167,9 @@ impl RunningProgram {
         marked(&self.mark)
     }
 
-    /// The working folder of the program.
-    pub fn folder(&self) -> &Path {
-        self.folder.path()
+    /// The working directory of the program.
+    pub fn directory(&self) -> &Path {
+        self.directory.path()
     }
 
     /// The ends of the program, once `count` of them have their links. Panics if the program ends first.
@@ -197,8 +197,8 @@ impl RunningProgram {
         self.ends(2).into_iter().find(|end| end.role == role).expect("a pair has both roles")
     }
 
-    /// Waits until the program ends. Also returns what it left behind: processes, files in its folder, shared memory,
-    /// System V queues.
+    /// Waits until the program ends. Also returns what it left behind: processes, files in its directory, shared
+    /// memory, System V queues.
     pub fn end(mut self) -> (ProgramOutput, Vec<String>) {
         let begin = Instant::now();
         let status = loop {
@@ -222,8 +222,8 @@ impl RunningProgram {
             processes = marked(&self.mark);
         }
         let mut left: Vec<String> = processes.iter().map(|process| format!("process {process}")).collect();
-        for folder in [self.folder.path(), Path::new("/dev/shm")] {
-            left.extend(names(folder).filter(|name| name.contains("pipemark") && !self.before.contains(name)));
+        for directory in [self.directory.path(), Path::new("/dev/shm")] {
+            left.extend(names(directory).filter(|name| name.contains("pipemark") && !self.before.contains(name)));
         }
         // Remaining processes hold the pipes open, so reading their output would never end.
         for process in processes {
@@ -245,8 +245,8 @@ impl Drop for RunningProgram {
     }
 }
 
-fn names(folder: &Path) -> impl Iterator<Item = String> {
-    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+fn names(directory: &Path) -> impl Iterator<Item = String> {
+    let entries = fs::read_dir(directory).into_iter().flatten().flatten();
     entries.map(|entry| entry.file_name().to_string_lossy().into_owned())
 }
 
@@ -284,9 +284,9 @@ pub fn sysv_queues() -> Vec<(i64, u64, u32)> {
 /// The names of all POSIX queues; `None` without the right to mount their file system. Listing the queues needs that
 /// mount.
 pub fn posix_queues() -> Option<Vec<String>> {
-    let folder = tempfile::tempdir().unwrap();
+    let directory = tempfile::tempdir().unwrap();
     let list = "mount -t mqueue pipemark-test \"$0\" && ls \"$0\"";
-    let listed = Command::new("unshare").args(["-m", "sh", "-c", list]).arg(folder.path()).output().ok()?;
+    let listed = Command::new("unshare").args(["-m", "sh", "-c", list]).arg(directory.path()).output().ok()?;
     let names = String::from_utf8(listed.stdout).unwrap();
     listed.status.success().then(|| names.lines().map(str::to_owned).collect())
 }

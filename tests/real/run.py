@@ -118,7 +118,7 @@ def install(cases):
         subprocess.run(["apt-get", "install", "-qy", "--no-install-recommends", name], **quiet)
 
 
-def environment(case, folder):
+def environment(case, directory):
     toolchains = ["/usr/local/go/bin", os.path.expanduser("~/.cargo/bin"), "/usr/lib/postgresql/15/bin"]
     # Variables such as PYTHONUNBUFFERED would change a pipeline, so results would depend on the user's environment.
     kept = {
@@ -133,7 +133,7 @@ def environment(case, folder):
         "LANG": "C.UTF-8",
         "SHELL": shell(case),
         "REAL": str(REAL),
-        "TMPDIR": str(folder),
+        "TMPDIR": str(directory),
         "REAL_CACHE": cache(),
         "PYTHONDONTWRITEBYTECODE": "1",
     }
@@ -141,10 +141,10 @@ def environment(case, folder):
 
 @functools.cache
 def cache():
-    """A folder for data.py's output, removed when this process ends."""
-    folder = tempfile.mkdtemp(prefix="real-cache-", dir=os.environ.get("REAL_TMP"))
-    atexit.register(shutil.rmtree, folder, True)
-    return folder
+    """A directory for data.py's output, removed when this process ends."""
+    directory = tempfile.mkdtemp(prefix="real-cache-", dir=os.environ.get("REAL_TMP"))
+    atexit.register(shutil.rmtree, directory, True)
+    return directory
 
 
 def shell(case):
@@ -200,15 +200,15 @@ def end_descendants():
     sys.exit(f"tests/real/run.py: processes that can't be ended: {descendants()}")
 
 
-class CaseFolder:
-    """A case's temporary folder, with its data. As a context manager it also runs the case's services."""
+class CaseDirectory:
+    """A case's temporary directory, with its data. As a context manager it also runs the case's services."""
 
     def __init__(self, case):
         self.case = case
-        self.folder = tempfile.mkdtemp(prefix="real-", dir=os.environ.get("REAL_TMP"))
-        atexit.register(shutil.rmtree, self.folder, True)
-        os.chmod(self.folder, 0o755)
-        self.environment = environment(self.case, self.folder)
+        self.directory = tempfile.mkdtemp(prefix="real-", dir=os.environ.get("REAL_TMP"))
+        atexit.register(shutil.rmtree, self.directory, True)
+        os.chmod(self.directory, 0o755)
+        self.environment = environment(self.case, self.directory)
         self.run("set -e\n" + self.case.get("setup", ""), 180)
 
     def __enter__(self):
@@ -221,16 +221,16 @@ class CaseFolder:
 
     def start(self):
         for command in self.case.get("service", []):
-            with open(Path(self.folder, "service.log"), "ab") as log:
+            with open(Path(self.directory, "service.log"), "ab") as log:
                 subprocess.Popen(
-                    [shell(self.case), "-c", command], cwd=self.folder, env=self.environment,
+                    [shell(self.case), "-c", command], cwd=self.directory, env=self.environment,
                     stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True,
                 )  # fmt: skip
         deadline = time.monotonic() + 30
         while "ready" in self.case and not self.ready():
             if time.monotonic() > deadline:
                 raise Failure(
-                    "its service isn't ready after 30 s: " + Path(self.folder, "service.log").read_text()[-500:]
+                    "its service isn't ready after 30 s: " + Path(self.directory, "service.log").read_text()[-500:]
                 )
             time.sleep(0.1)
 
@@ -239,7 +239,7 @@ class CaseFolder:
 
     def call(self, command, limit):
         return subprocess.run(
-            [shell(self.case), "-c", command], cwd=self.folder, env=self.environment, timeout=limit,
+            [shell(self.case), "-c", command], cwd=self.directory, env=self.environment, timeout=limit,
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
         )  # fmt: skip
 
@@ -252,7 +252,7 @@ class CaseFolder:
         end_descendants()
         if "teardown" in self.case:
             self.call(self.case["teardown"], 20)
-        shutil.rmtree(self.folder, ignore_errors=True)
+        shutil.rmtree(self.directory, ignore_errors=True)
 
 
 class Failure(Exception):
@@ -312,8 +312,9 @@ def time_once(case, command, place):
     limit = case.get("limit", LIMIT)
     begin = time.monotonic()
     process = subprocess.Popen(
-        [shell(case), "-c", command] if isinstance(command, str) else command, cwd=place.folder, env=place.environment,
-        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=open(Path(place.folder, "errors"), "wb"), start_new_session=True,
+        [shell(case), "-c", command] if isinstance(command, str) else command, cwd=place.directory, env=place.environment,
+        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=open(Path(place.directory, "errors"), "wb"),
+        start_new_session=True,
     )  # fmt: skip
     digest = hashlib.sha1()
     while True:
@@ -329,7 +330,7 @@ def time_once(case, command, place):
     process.wait(limit)
     seconds = time.monotonic() - begin
     if process.returncode not in (0, -signal.SIGPIPE, 141):
-        errors = Path(place.folder, "errors").read_text(errors="replace")[-400:]
+        errors = Path(place.directory, "errors").read_text(errors="replace")[-400:]
         raise Failure(f"exit code {process.returncode} of: {command}\n{errors}")
     return seconds, digest.hexdigest()
 
@@ -358,13 +359,13 @@ def run_why(case, binary, place, look):
     with place:
         if "reset" in case:
             place.run(case["reset"], 30)
-        report = Path(place.folder, "why.json")
+        report = Path(place.directory, "why.json")
         report.unlink(missing_ok=True)
         pipeline = case["pipeline"]
         what = [pipeline] if isinstance(pipeline, str) else ["--", *pipeline]
-        with open(Path(place.folder, "said"), "wb") as said, open(os.devnull, "wb") as sink:
+        with open(Path(place.directory, "said"), "wb") as said, open(os.devnull, "wb") as sink:
             process = subprocess.Popen(
-                [binary, "why", "--json", str(report), "--for", f"{look}s", *what], cwd=place.folder,
+                [binary, "why", "--json", str(report), "--for", f"{look}s", *what], cwd=place.directory,
                 env=place.environment, stdin=subprocess.DEVNULL, stdout=sink, stderr=said, start_new_session=True,
             )  # fmt: skip
             deadline = time.monotonic() + look + EXTRA
@@ -376,7 +377,7 @@ def run_why(case, binary, place, look):
                     break
                 time.sleep(0.05)
         if answer is None:
-            last = Path(place.folder, "said").read_text(errors="replace").strip().splitlines()[-1:]
+            last = Path(place.directory, "said").read_text(errors="replace").strip().splitlines()[-1:]
             return None, f"no JSON: {' '.join(last) or 'no message'}"
         return answer, None
 
@@ -590,19 +591,19 @@ def time_cases(cases, runs, lock, write):
 
 
 def prepared(cases, turn, timing):
-    """Yields each case with its folder, or with the reason why it has none. The lock isn't held while data is made."""
+    """Yields each case with its directory, or the reason why it has none. The lock isn't held while data is made."""
     for some in (cases[i : i + 30] for i in range(0, len(cases), 30)):
         turn.give()
         yield from zip(some, [prepare(case, timing) for case in some])
 
 
 def prepare(case, timing):
-    """Makes the folder of a case. Returns the folder, or the reason why it can't be made."""
+    """Makes the directory of a case. Returns the directory, or the reason why it can't be made."""
     reason = missing(case, timing)
     if reason:
         return f"skipped: {reason}"
     try:
-        return CaseFolder(case)
+        return CaseDirectory(case)
     except (Failure, subprocess.TimeoutExpired) as problem:
         return str(problem)
 
@@ -628,7 +629,7 @@ def main():
     parser.add_argument("--new", action="store_true", help="with --time: only cases that have no times yet")
     parser.add_argument("--runs", type=int, default=3, help="with --time: runs of each command [3]")
     parser.add_argument("--lock", metavar="FILE", help="hold this lock file while a pipeline runs")
-    parser.add_argument("--reports", metavar="FOLDER", help="write the whole JSON of each case to this folder")
+    parser.add_argument("--reports", metavar="DIR", help="write the whole JSON of each case to this directory")
     options = parser.parse_args()
     adopt_orphans()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))

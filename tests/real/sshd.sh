@@ -1,5 +1,6 @@
 #!/bin/sh
-# Prepares an sshd on the loopback interface in the current folder: keys, its configuration (sshd.conf) and the client's (ssh.conf).
+# Prepares an sshd on the loopback interface in the current directory: keys, its configuration (sshd.conf) and the client's
+# (ssh.conf).
 set -eu
 port=$1
 ssh-keygen -q -t ed25519 -N '' -f host

@@ -134,7 +134,7 @@ impl<L: Deref<Target = [CacheLine]>> Source<L> {
         Ok(Source { lines, capacity: capacity as u64, head: 0, tail: 0, wait })
     }
 
-    /// Bytes in the ring.
+    /// The size of the ring in bytes.
     pub(crate) fn capacity(&self) -> usize {
         self.capacity as usize
     }
@@ -215,7 +215,7 @@ impl<L: Deref<Target = [CacheLine]>> Sink<L> {
         Ok(Sink { lines, capacity: capacity as u64, head: 0, tail: 0, wait })
     }
 
-    /// Bytes in the ring.
+    /// The size of the ring in bytes.
     pub(crate) fn capacity(&self) -> usize {
         self.capacity as usize
     }

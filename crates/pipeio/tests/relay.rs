@@ -587,9 +587,9 @@ fn a_write_error_is_reported() {
 
 #[test]
 fn wrong_descriptors_are_named_by_read_and_write() {
-    let folder = File::open("/").unwrap();
+    let directory = File::open("/").unwrap();
     let (sink, _) = output(Kind::Null);
-    assert_eq!(Relay::new().run(folder, &sink).unwrap_err().raw_os_error(), Some(21), "EISDIR");
+    assert_eq!(Relay::new().run(directory, &sink).unwrap_err().raw_os_error(), Some(21), "EISDIR");
     let (source, _) = input(Kind::File, b"x\n");
     let only_read = File::open("/dev/null").unwrap();
     assert_eq!(Relay::new().run(source, only_read).unwrap_err().raw_os_error(), Some(9), "EBADF");

@@ -9,7 +9,7 @@ use pipemark_model::{Better, digits};
 use pipemark_stats::compare::{Comparison, MAX_FACTOR_TO_DECIDE, MAX_RUNS};
 use pipemark_stats::estimate;
 use pipemark_stats::ranking::{BySession, Ranking, against, is_constant};
-use pipemark_stats::sessions::MIN_FREEDOM;
+use pipemark_stats::sessions::MIN_DEGREES_OF_FREEDOM;
 use pipemark_stats::verdict::{Criterion, Verdict};
 
 use crate::commands::CommandEntry;
@@ -19,7 +19,7 @@ use crate::run_figures::{FigureKind, TIME};
 use crate::shell_start::ShellStart;
 
 /// The minimum number of sessions for which there is a verdict.
-pub const MIN_SESSIONS: u32 = MIN_FREEDOM as u32 + 1;
+pub const MIN_SESSIONS: u32 = MIN_DEGREES_OF_FREEDOM as u32 + 1;
 
 /// What the judgement is based on.
 pub struct Judge<'a> {

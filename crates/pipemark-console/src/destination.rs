@@ -64,7 +64,7 @@ impl OutputError {
         match (self.cause.kind(), &self.destination) {
             (io::ErrorKind::InvalidData, _) => "this is a bug in pipemark; please report it",
             (io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded, _) => "free some space or write elsewhere",
-            (io::ErrorKind::NotFound, _) => "create the folder first or write elsewhere",
+            (io::ErrorKind::NotFound, _) => "create the directory first or write elsewhere",
             (_, Destination::Stdout) => "write to a FILE instead",
             (_, Destination::File(_)) => "choose another file, or - for standard output",
         }
@@ -153,13 +153,13 @@ enum Draft {
 impl Draft {
     /// Creates the draft in the directory of `path`, because a file cannot be renamed to another file system.
     fn create_beside(path: &Path) -> io::Result<Draft> {
-        let folder = parent_folder(path);
+        let directory = parent_directory(path);
         // Checked first, because tempfile's error names the temporary file, which the user doesn't know.
-        rustix::fs::access(folder, rustix::fs::Access::WRITE_OK | rustix::fs::Access::EXEC_OK)?;
+        rustix::fs::access(directory, rustix::fs::Access::WRITE_OK | rustix::fs::Access::EXEC_OK)?;
         let known = fs::metadata(path).ok().map(|known| known.permissions());
         // The umask applies to this mode, as for any new file.
         let mode = Mode::from_raw_mode(0o666);
-        match rustix::fs::open(folder, OFlags::TMPFILE | OFlags::WRONLY | OFlags::CLOEXEC, mode) {
+        match rustix::fs::open(directory, OFlags::TMPFILE | OFlags::WRONLY | OFlags::CLOEXEC, mode) {
             Ok(file) => {
                 let file = File::from(file);
                 if let Some(permissions) = known {
@@ -170,7 +170,7 @@ impl Draft {
             // Not every file system supports unnamed files. An error with another cause occurs again here.
             Err(_) => {
                 let permissions = known.unwrap_or_else(|| Permissions::from_mode(0o666));
-                Ok(Draft::Named(draft_name().permissions(permissions).tempfile_in(folder)?))
+                Ok(Draft::Named(draft_name().permissions(permissions).tempfile_in(directory)?))
             }
         }
     }
@@ -193,7 +193,7 @@ impl Draft {
         match link(path) {
             // Only a rename can replace a file, and a rename needs a file with a name.
             Err(Errno::EXIST) => {
-                let named = draft_name().make_in(parent_folder(path), |to| link(to).map_err(io::Error::from))?;
+                let named = draft_name().make_in(parent_directory(path), |to| link(to).map_err(io::Error::from))?;
                 named.persist(path).map(drop).map_err(|error| error.error)
             }
             outcome => outcome.map_err(io::Error::from),
@@ -201,8 +201,8 @@ impl Draft {
     }
 }
 
-fn parent_folder(path: &Path) -> &Path {
-    path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
+fn parent_directory(path: &Path) -> &Path {
+    path.parent().filter(|directory| !directory.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
 /// A builder for the names of temporary files.
@@ -244,24 +244,24 @@ mod tests {
 
     use super::*;
 
-    fn names(folder: &Path) -> Vec<String> {
-        fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
+    fn names(directory: &Path) -> Vec<String> {
+        fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
     }
 
     #[test]
     fn a_file_is_replaced_as_a_whole_or_not_at_all() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("out.json");
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("out.json");
         let destination = Destination::File(path.clone());
         destination.check("JSON").unwrap();
-        assert!(names(folder.path()).is_empty(), "the check leaves nothing");
+        assert!(names(directory.path()).is_empty(), "the check leaves nothing");
         destination.write("JSON", Ok("whole".to_owned())).unwrap();
         assert_eq!(fs::read_to_string(&path).unwrap(), "whole");
 
         let error = destination.write("JSON", Err(io::ErrorKind::StorageFull.into())).unwrap_err().to_string();
         assert!(error.contains("out.json") && error.contains("free some space"), "{error}");
         assert_eq!(fs::read_to_string(&path).unwrap(), "whole", "a failure keeps what was there");
-        assert_eq!(names(folder.path()), ["out.json"]);
+        assert_eq!(names(directory.path()), ["out.json"]);
     }
 
     #[test]
@@ -276,8 +276,8 @@ mod tests {
 
     #[test]
     fn links_and_permissions_are_kept() {
-        let folder = tempfile::tempdir().unwrap();
-        let (file, link) = (folder.path().join("file"), folder.path().join("link"));
+        let directory = tempfile::tempdir().unwrap();
+        let (file, link) = (directory.path().join("file"), directory.path().join("link"));
         fs::write(&file, "old").unwrap();
         fs::set_permissions(&file, Permissions::from_mode(0o600)).unwrap();
         std::os::unix::fs::symlink("file", &link).unwrap();
@@ -289,8 +289,8 @@ mod tests {
 
     #[test]
     fn a_fifo_is_written_into_and_its_reader_may_leave() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("fifo");
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("fifo");
         rustix::fs::mknodat(rustix::fs::CWD, &path, rustix::fs::FileType::Fifo, 0o600.into(), 0).unwrap();
         let reader = std::thread::spawn({
             let path = path.clone();
@@ -304,7 +304,7 @@ mod tests {
 
     #[test]
     fn unwritable_destinations_are_reported_before_measuring() {
-        for path in ["/nonexistent/folder/out.json", "/", "/dev/null/x"] {
+        for path in ["/nonexistent/directory/out.json", "/", "/dev/null/x"] {
             let error = Destination::File(path.into()).check("JSON").unwrap_err().to_string();
             assert!(error.contains(path) && !error.contains(".tmp"), "{error}");
         }

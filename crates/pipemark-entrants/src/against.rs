@@ -93,12 +93,11 @@ impl AgainstFigure {
         let unit = printed.unit.as_str();
         let Some((_, factor)) = units.iter().find(|(word, _)| *word == unit) else {
             let all = units.iter().map(|(word, _)| *word).collect::<Vec<_>>().join(", ");
-            return Err(format!(
-                "{} is printed in a unit; write {},UNIT=REGEX with one of {all}{}",
-                printed.name,
-                printed.name,
-                if unit.is_empty() { String::new() } else { format!(", not {unit}") }
-            ));
+            let name = &printed.name;
+            return Err(match unit {
+                "" => format!("{name} needs a unit: use {name},UNIT=REGEX, where UNIT is one of {all}"),
+                _ => format!("'{unit}' isn't a unit of {name}; use {name},UNIT=REGEX, where UNIT is one of {all}"),
+            });
         };
         printed.better = if rate { Better::Higher } else { Better::Lower };
         Ok(AgainstFigure { printed, unit: *factor })
@@ -172,8 +171,12 @@ mod tests {
     fn invalid_figures_and_commands_are_refused() {
         for (command, figure, words) in [
             ("x", Some("speed,MB/s=x"), "neither rate nor time"),
-            ("x", Some("rate=x"), "write rate,UNIT=REGEX with one of B/s"),
-            ("x", Some("time,MB/s=x"), "one of s, ms, us, ns, not MB/s"),
+            ("x", Some("rate=x"), "rate needs a unit: use rate,UNIT=REGEX, where UNIT is one of B/s"),
+            (
+                "x",
+                Some("time,MB/s=x"),
+                "'MB/s' isn't a unit of time; use time,UNIT=REGEX, where UNIT is one of s, ms, us, ns",
+            ),
             ("x | y", None, "more than one command"),
             ("", None, "is not a stage"),
             ("./...", None, "no letter or digit"),

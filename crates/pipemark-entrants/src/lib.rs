@@ -30,10 +30,10 @@ pub use printed::PrintedFigure;
 pub use project::{Prints, Project, Runnable};
 pub use tool::on_path;
 
-/// The default folder of entrants.
-const FOLDER: &str = "entrants";
+/// The default directory of entrants.
+const DIRECTORY: &str = "entrants";
 
-/// The bundled filters, by folder name in the source tree.
+/// The bundled filters, by directory name in the source tree.
 const EMBEDDED: [(&str, &str); 3] = [
     ("tools", include_str!("../entrants/tools.toml")),
     ("lines", include_str!("../entrants/lines.toml")),
@@ -42,7 +42,7 @@ const EMBEDDED: [(&str, &str); 3] = [
 
 /// Properties of the bundled filters.
 pub static FILTERS: LazyLock<Vec<(Filter, EntrantProgram)>> = LazyLock::new(|| {
-    let forms = EMBEDDED.iter().map(|(folder, text)| EntrantFile::parse(folder, text).expect("a test reads it"));
+    let forms = EMBEDDED.iter().map(|(directory, text)| EntrantFile::parse(directory, text).expect("a test reads it"));
     forms.flat_map(|form| form.filter).collect()
 });
 
@@ -58,7 +58,7 @@ pub struct Entrants {
     filters: Vec<Project>,
     /// Programs that the user added, by the names of their rows.
     against: BTreeMap<Language, AgainstProgram>,
-    /// The folder that was searched; `None` if it doesn't exist.
+    /// The directory that was searched; `None` if it doesn't exist.
     root: Option<PathBuf>,
 }
 
@@ -83,71 +83,73 @@ pub enum Rebuild {
 }
 
 impl Entrants {
-    /// Reads the descriptions of all entrants in `folder` (default: `entrants` in the working directory), and of the
+    /// Reads the descriptions of all entrants in `directory` (default: `entrants` in the working directory), and of the
     /// bundled filters.
     ///
     /// # Errors
-    /// A message, if the named folder is unusable or a description is wrong.
-    pub fn find(folder: Option<&Path>) -> Result<Entrants, String> {
-        let root = match (fs::canonicalize(folder.unwrap_or(Path::new(FOLDER))), folder) {
-            (Err(error), Some(folder)) => {
-                return Err(format!("the entrants' folder {} cannot be used: {error}", folder.display()));
+    /// A message, if the named directory is unusable or a description is wrong.
+    pub fn find(directory: Option<&Path>) -> Result<Entrants, String> {
+        let root = match (fs::canonicalize(directory.unwrap_or(Path::new(DIRECTORY))), directory) {
+            (Err(error), Some(directory)) => {
+                return Err(format!("the entrants' directory {} cannot be used: {error}", directory.display()));
             }
             (root, _) => root.ok(),
         };
         let mut entrants = Entrants { root: root.clone(), ..Entrants::default() };
         let mut embedded = BTreeMap::from_iter(EMBEDDED);
         if let Some(root) = root {
-            let unreadable = |error| format!("the entrants' folder {} cannot be read: {error}", root.display());
+            let unreadable = |error| format!("the entrants' directory {} cannot be read: {error}", root.display());
             for entry in fs::read_dir(&root).map_err(unreadable)? {
-                let folder = entry.map_err(unreadable)?.path();
-                for file in ["entrant.toml", "filters.toml"].map(|name| folder.join(name)) {
+                let directory = entry.map_err(unreadable)?.path();
+                for file in ["entrant.toml", "filters.toml"].map(|name| directory.join(name)) {
                     if file.is_file() {
-                        let name = folder.file_name().unwrap_or_default().to_string_lossy();
+                        let name = directory.file_name().unwrap_or_default().to_string_lossy();
                         embedded.remove(&*name);
-                        entrants.add(&name, EntrantFile::read(&file)?, Ok(folder.clone()))?;
+                        entrants.add(&name, EntrantFile::read(&file)?, Ok(directory.clone()))?;
                     }
                 }
             }
             if entrants.languages.is_empty() && entrants.filters.is_empty() {
                 return Err(format!(
-                    "the folder {} holds no entrants: no FOLDER/entrant.toml or FOLDER/filters.toml",
+                    "the directory {} holds no entrants: no DIR/entrant.toml or DIR/filters.toml",
                     root.display()
                 ));
             }
         }
         for (name, text) in embedded {
-            let missing = match folder {
-                Some(folder) => format!("there is no folder '{name}' in {}", folder.display()),
-                None => no_folder(&format!("{FOLDER}/{name}")),
+            let missing = match directory {
+                Some(directory) => format!("there is no directory '{name}' in {}", directory.display()),
+                None => no_directory(&format!("{DIRECTORY}/{name}")),
             };
             entrants.add(name, EntrantFile::parse(name, text)?, Err(missing))?;
         }
         Ok(entrants)
     }
 
-    fn add(&mut self, name: &str, form: EntrantFile, folder: Result<PathBuf, String>) -> Result<(), String> {
-        let top = folder.as_deref().ok().and_then(Path::parent).and_then(Path::parent).unwrap_or(Path::new("."));
-        let out = top.join("build").join(FOLDER).join(name);
+    fn add(&mut self, name: &str, form: EntrantFile, directory: Result<PathBuf, String>) -> Result<(), String> {
+        let top = directory.as_deref().ok().and_then(Path::parent).and_then(Path::parent).unwrap_or(Path::new("."));
+        let out = top.join("build").join(DIRECTORY).join(name);
         if let Some(double) = form.filter.keys().find(|filter| self.project_of(filter).is_some()) {
-            return Err(format!("the filter '{double}' of the folder '{name}' exists already; rename one of the two"));
+            return Err(format!(
+                "the filter '{double}' of the directory '{name}' exists already; rename one of the two"
+            ));
         }
         let language = form.filter.is_empty();
-        let mut projects = Project::from_file(form, folder, out);
+        let mut projects = Project::from_file(form, directory, out);
         if language {
-            let language: Language = name.parse().map_err(|error| format!("{FOLDER}/{name}: {error}"))?;
+            let language: Language = name.parse().map_err(|error| format!("{DIRECTORY}/{name}: {error}"))?;
             self.languages.extend(projects.pop().map(|project| (language, project)));
         }
         self.filters.append(&mut projects);
         Ok(())
     }
 
-    /// The languages that have a folder, by name.
+    /// The languages that have a directory, by name.
     ///
     /// # Errors
     /// If there are none.
     pub fn languages(&self) -> Result<&BTreeMap<Language, Project>, String> {
-        self.root.as_ref().map(|_| &self.languages).ok_or_else(|| no_folder(FOLDER))
+        self.root.as_ref().map(|_| &self.languages).ok_or_else(|| no_directory(DIRECTORY))
     }
 
     /// Adds one of the user's own programs.
@@ -206,12 +208,12 @@ impl Entrants {
     /// If it is missing or could not be built.
     pub fn program(&self, language: &Language, program: Program) -> Result<Runnable, RunError> {
         if let Some(own) = self.against.get(language) {
-            let folder = std::env::current_dir().unwrap_or_else(|_| PathBuf::from("."));
+            let directory = std::env::current_dir().unwrap_or_else(|_| PathBuf::from("."));
             let prints = Some(Prints::Custom(own.clone()));
-            return Ok(Runnable { name: own.words.join(" "), words: own.words.clone(), folder, prints });
+            return Ok(Runnable { name: own.words.join(" "), words: own.words.clone(), directory, prints });
         }
         let Some(project) = self.languages.get(language) else {
-            let place = self.root.as_ref().map_or_else(|| FOLDER.into(), |root| root.display().to_string());
+            let place = self.root.as_ref().map_or_else(|| DIRECTORY.into(), |root| root.display().to_string());
             return Err(RunError::NotHere(format!("there is no entrant '{language}' in {place}")));
         };
         project.command(program.name())
@@ -228,10 +230,10 @@ impl Entrants {
     }
 }
 
-fn no_folder(name: &str) -> String {
+fn no_directory(name: &str) -> String {
     format!(
-        "there is no folder '{name}' here; run this in pipemark's source tree, or name its folder '{FOLDER}' with --entrants \
-         (packages have it in share/pipemark; copy it to where you may write)"
+        "there is no directory '{name}' here; run this in pipemark's source tree, or name its directory \
+         '{DIRECTORY}' with --entrants (packages have it in share/pipemark; copy it to where you may write)"
     )
 }
 

@@ -1,4 +1,4 @@
-//! Entrants that share a folder of sources: detects their tools, and builds them if sources, commands or tools have
+//! Entrants that share a directory of sources: detects their tools, and builds them if sources, commands or tools have
 //! changed since the last build.
 
 use std::collections::BTreeMap;
@@ -21,11 +21,11 @@ use crate::tool::{self, FoundTool};
 const LIMIT: Duration = Duration::from_secs(600);
 /// The number of bytes quoted from the end of a failed build's output, where compilers print their summary.
 const MAX_QUOTE: u64 = 1500;
-/// The depth to which folders are searched for sources. pipemark's own sources are one folder deep.
+/// The depth to which directories are searched for sources. pipemark's own sources are one directory deep.
 const MAX_DEPTH: u32 = 4;
 /// The name of the program that may have substitutes.
 const TUNED: &str = "tuned";
-/// The placeholder for the build folder in commands.
+/// The placeholder for the build directory in commands.
 const OUT: &str = "{out}";
 
 /// Programs that are built together, with their tools and their state.
@@ -40,8 +40,8 @@ pub struct Project {
     unsupported: BTreeMap<String, String>,
     tools: Vec<Tool>,
     commands: Vec<Vec<String>>,
-    /// The folder of the sources, or the reason why it is missing.
-    folder: Result<PathBuf, String>,
+    /// The directory of the sources, or the reason why it is missing.
+    directory: Result<PathBuf, String>,
     out: PathBuf,
     /// The tools found, or why the project cannot be run; `None` before the project is prepared.
     state: Option<Result<Vec<FoundTool>, RunError>>,
@@ -54,8 +54,8 @@ pub struct Runnable {
     pub name: String,
     /// The command and its arguments.
     pub words: Vec<String>,
-    /// The folder of the program's description.
-    pub folder: PathBuf,
+    /// The directory of the program's description.
+    pub directory: PathBuf,
     /// What the program prints in place of an answer; `None` if it follows the contract.
     pub prints: Option<Prints>,
 }
@@ -70,9 +70,9 @@ pub enum Prints {
 }
 
 impl Project {
-    /// The projects that `form`, which is from `folder`, describes. They are to be built in `out`. A filter that needs
-    /// no building becomes a project of its own, with only the tools that it needs.
-    pub fn from_file(form: EntrantFile, folder: Result<PathBuf, String>, out: PathBuf) -> Vec<Project> {
+    /// The projects that `form`, which is from `directory`, describes. They are to be built in `out`. A filter that
+    /// needs no building becomes a project of its own, with only the tools that it needs.
+    pub fn from_file(form: EntrantFile, directory: Result<PathBuf, String>, out: PathBuf) -> Vec<Project> {
         let all_tools = form.filter.is_empty();
         let language = [("idiomatic", form.idiomatic), ("tuned", form.tuned)];
         let language = language.into_iter().filter_map(|(name, program)| Some((name.to_owned(), program?)));
@@ -91,10 +91,10 @@ impl Project {
                 all_tools || words.any(|word| *word == format!("{{{}}}", tool.name))
             };
             let tools = form.tools.iter().filter(needed).cloned().collect();
-            let (folder, out) = (folder.clone(), out.clone());
+            let (directory, out) = (directory.clone(), out.clone());
             let alternatives = if index == 0 { form.tuned_else.clone() } else { Vec::new() };
             let (name, unsupported) = (form.name.clone(), BTreeMap::new());
-            Project { name, programs, alternatives, unsupported, tools, commands, folder, out, state: None }
+            Project { name, programs, alternatives, unsupported, tools, commands, directory, out, state: None }
         };
         groups.into_iter().enumerate().filter(|(_, group)| !group.is_empty()).map(project).collect()
     }
@@ -104,8 +104,8 @@ impl Project {
     /// # Errors
     /// The tool that is missing or not accepted, the reason, and how to install the tool.
     pub fn detect(&self) -> Result<Vec<FoundTool>, String> {
-        let folder = self.folder.as_deref().unwrap_or(Path::new("."));
-        self.tools.iter().map(|tool| tool.detect(folder)).collect()
+        let directory = self.directory.as_deref().unwrap_or(Path::new("."));
+        self.tools.iter().map(|tool| tool.detect(directory)).collect()
     }
 
     /// Detects the tools and builds the programs that need building. Returns whether anything was built.
@@ -113,7 +113,7 @@ impl Project {
     /// # Errors
     /// What is missing, or why the build fails. [`command`](Self::command) then returns the same error.
     pub fn prepare(&mut self, when: Rebuild) -> Result<bool, RunError> {
-        let ready = match &self.folder {
+        let ready = match &self.directory {
             Err(reason) if !self.build_commands().is_empty() => Err(RunError::NotHere(reason.clone())),
             _ => self.detect().map_err(RunError::NotHere),
         };
@@ -148,14 +148,14 @@ impl Project {
         self.unsupported = unsupported.collect();
     }
 
-    /// The command that starts a program, with tools and folders filled in.
+    /// The command that starts a program, with tools and directories filled in.
     ///
     /// # Errors
     /// If it is missing or could not be built.
     pub fn command(&self, program: &str) -> Result<Runnable, RunError> {
-        let folder = self.folder.clone().unwrap_or_else(|_| PathBuf::from("."));
+        let directory = self.directory.clone().unwrap_or_else(|_| PathBuf::from("."));
         let tools = match &self.state {
-            None => return Err(RunError::NotHere(format!("{program} in {} was not built", folder.display()))),
+            None => return Err(RunError::NotHere(format!("{program} in {} was not built", directory.display()))),
             Some(state) => state.as_ref().map_err(RunError::clone)?,
         };
         if let Some(reason) = self.unsupported.get(program) {
@@ -167,19 +167,19 @@ impl Project {
         let program = self.programs.get(program);
         let program = program.ok_or_else(|| RunError::NotHere(format!("{} has no such program", self.name)))?;
         let words = self.expand(&program.run, tools);
-        Ok(Runnable { name: self.name.clone(), words, folder, prints: program.prints.clone().map(Prints::Rate) })
+        Ok(Runnable { name: self.name.clone(), words, directory, prints: program.prints.clone().map(Prints::Rate) })
     }
 
     /// Replaces placeholders. The placeholder of a tool may become several words.
     fn expand(&self, words: &[String], tools: &[FoundTool]) -> Vec<String> {
-        let folder = self.folder.as_ref().map_or_else(|_| ".".into(), |folder| folder.to_string_lossy());
+        let directory = self.directory.as_ref().map_or_else(|_| ".".into(), |directory| directory.to_string_lossy());
         let expanded = |word: &String| match tools.iter().find(|tool| *word == format!("{{{}}}", tool.name)) {
             Some(tool) => tool.words.clone(),
             // Every process of a run is a copy of this program until it executes another program, so this path is valid
             // in all of them.
             None if word == "{pipemark}" => vec!["/proc/self/exe".to_owned()],
             None if word == "{cpus}" => vec![thread::available_parallelism().map_or(1, usize::from).to_string()],
-            None => vec![word.replace(OUT, &self.out.to_string_lossy()).replace("{folder}", &folder)],
+            None => vec![word.replace(OUT, &self.out.to_string_lossy()).replace("{directory}", &directory)],
         };
         words.iter().flat_map(expanded).collect()
     }
@@ -189,19 +189,19 @@ impl Project {
     /// # Errors
     /// The command that failed, with the end of its output.
     fn build(&self, tools: &[FoundTool], when: Rebuild) -> Result<bool, String> {
-        let folder = match &self.folder {
-            Ok(folder) if !self.build_commands().is_empty() => folder,
+        let directory = match &self.directory {
+            Ok(directory) if !self.build_commands().is_empty() => directory,
             _ => return Ok(false),
         };
         let failed = |error: io::Error| format!("{} cannot be written: {error}", self.out.display());
         fs::create_dir_all(&self.out).map_err(failed)?;
-        // The log is also a lock, because two builds into one folder would read each other's half-written files.
+        // The log is also a lock, because two builds into one directory would read each other's half-written files.
         let log = File::options().read(true).write(true).create(true).truncate(false).open(self.out.join("build.log"));
         let mut log = log.map_err(failed)?;
         flock(&log, FlockOperation::LockExclusive).map_err(|error| failed(error.into()))?;
         let stamp_file = self.out.join("built-from");
         let stamp =
-            self.stamp(folder, tools).map_err(|error| format!("{} cannot be read: {error}", folder.display()))?;
+            self.stamp(directory, tools).map_err(|error| format!("{} cannot be read: {error}", directory.display()))?;
         if when == Rebuild::IfStale && fs::read_to_string(&stamp_file).is_ok_and(|old| old == stamp) {
             return Ok(false);
         }
@@ -209,7 +209,7 @@ impl Project {
         log.set_len(0).and_then(|()| log.rewind()).map_err(failed)?;
         for words in self.build_commands() {
             let words = self.expand(&words, tools);
-            let trouble = match tool::run(&words, folder, &log, LIMIT) {
+            let trouble = match tool::run(&words, directory, &log, LIMIT) {
                 Ok(status) if status.success() => continue,
                 Ok(status) => status.to_string(),
                 Err(error) => error.to_string(),
@@ -232,20 +232,20 @@ impl Project {
     }
 
     /// Everything that a build depends on, as text.
-    fn stamp(&self, folder: &Path, tools: &[FoundTool]) -> io::Result<String> {
+    fn stamp(&self, directory: &Path, tools: &[FoundTool]) -> io::Result<String> {
         let mut stamp = format!("{}\n", env!("CARGO_PKG_VERSION"));
         for tool in tools {
             stamp.push_str(&format!("{} {:?} {}\n", tool.name, tool.words, tool.version));
         }
         stamp.push_str(&format!("{:?}\n", self.build_commands()));
-        stamp_sources(folder, 0, &mut stamp)?;
+        stamp_sources(directory, 0, &mut stamp)?;
         Ok(stamp)
     }
 }
 
-/// Adds the path, size and modification time of every file below `folder`.
-fn stamp_sources(folder: &Path, depth: u32, stamp: &mut String) -> io::Result<()> {
-    let mut entries = fs::read_dir(folder)?.collect::<io::Result<Vec<_>>>()?;
+/// Adds the path, size and modification time of every file below `directory`.
+fn stamp_sources(directory: &Path, depth: u32, stamp: &mut String) -> io::Result<()> {
+    let mut entries = fs::read_dir(directory)?.collect::<io::Result<Vec<_>>>()?;
     entries.sort_by_key(fs::DirEntry::path);
     for entry in entries {
         let (path, about) = (entry.path(), entry.metadata()?);
@@ -279,8 +279,8 @@ mod tests {
              [[tuned_else]]\nwith = {{ x = {{ at_least = \"17\", below = \"18\" }} }}\nrun = [\"old\"]\nabout = \"fast\"\n"
         );
         let form = EntrantFile::parse("x.toml", &form).unwrap();
-        let folder = tempfile::tempdir().unwrap();
-        let mut project = Project::from_file(form, Ok(folder.path().into()), folder.path().join("out")).remove(0);
+        let directory = tempfile::tempdir().unwrap();
+        let mut project = Project::from_file(form, Ok(directory.path().into()), directory.path().join("out")).remove(0);
         project.prepare(Rebuild::IfStale).unwrap();
         project
     }

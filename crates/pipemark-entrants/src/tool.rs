@@ -31,15 +31,15 @@ pub struct FoundTool {
 }
 
 impl Tool {
-    /// Tries each command that calls this tool, with `folder` as the working directory, and returns the first that
+    /// Tries each command that calls this tool, with `directory` as the working directory, and returns the first that
     /// works.
     ///
     /// # Errors
     /// Why each command doesn't work, and how to install the tool.
-    pub fn detect(&self, folder: &Path) -> Result<FoundTool, String> {
+    pub fn detect(&self, directory: &Path) -> Result<FoundTool, String> {
         let mut reasons = Vec::new();
         for words in &self.ways {
-            match self.detect_version(words, folder) {
+            match self.detect_version(words, directory) {
                 Ok(version) => return Ok(FoundTool { name: self.name.clone(), words: words.clone(), version }),
                 Err(reason) => reasons.push(reason),
             }
@@ -47,13 +47,13 @@ impl Tool {
         Err(format!("{} is missing ({}); to install it: {}", self.name, reasons.join("; "), self.install))
     }
 
-    fn detect_version(&self, words: &[String], folder: &Path) -> Result<String, String> {
+    fn detect_version(&self, words: &[String], directory: &Path) -> Result<String, String> {
         let call = words.join(" ");
         let Some(question) = &self.version else {
             return on_path(&words[0]).map(|_| String::new()).ok_or_else(|| format!("{call}: not found"));
         };
         let command: Vec<String> = words.iter().chain(question).cloned().collect();
-        let text = output_of(&command, folder).map_err(|reason| format!("{call}: {reason}"))?;
+        let text = output_of(&command, directory).map_err(|reason| format!("{call}: {reason}"))?;
         let version = version_in(&text).ok_or_else(|| format!("{call} prints no version"))?;
         match version_problem(&call, &version, &self.at_least, &self.below) {
             Some(reason) => Err(reason),
@@ -82,13 +82,13 @@ pub(super) fn unsupported(with: &BTreeMap<String, ToolVersions>, tools: &[FoundT
     })
 }
 
-fn output_of(command: &[String], folder: &Path) -> Result<String, String> {
+fn output_of(command: &[String], directory: &Path) -> Result<String, String> {
     let in_words = |error: io::Error| match error.kind() {
         io::ErrorKind::NotFound => "not found".to_owned(),
         _ => error.to_string(),
     };
     let mut file: File = tempfile::tempfile().map_err(in_words)?;
-    let status = run(command, folder, &file, LIMIT).map_err(in_words)?;
+    let status = run(command, directory, &file, LIMIT).map_err(in_words)?;
     let mut bytes = Vec::new();
     file.rewind().map_err(in_words)?;
     file.take(MAX_OUTPUT).read_to_end(&mut bytes).map_err(in_words)?;
@@ -100,15 +100,15 @@ fn output_of(command: &[String], folder: &Path) -> Result<String, String> {
     Err(format!("{status}: {first_line}"))
 }
 
-/// Runs a command in `folder` until it ends, with both of its outputs written to `output`. For versions and builds, not
-/// for measuring.
+/// Runs a command in `directory` until it ends, with both of its outputs written to `output`. For versions and builds,
+/// not for measuring.
 ///
 /// # Errors
 /// If the command cannot be started, or has not ended within `limit`. In the second case, all its processes are killed.
-pub(super) fn run(words: &[String], folder: &Path, output: &File, limit: Duration) -> io::Result<ExitStatus> {
+pub(super) fn run(words: &[String], directory: &Path, output: &File, limit: Duration) -> io::Result<ExitStatus> {
     let [program, arguments @ ..] = words else { return Err(io::ErrorKind::InvalidInput.into()) };
     let mut command = Command::new(program);
-    command.args(arguments).current_dir(folder);
+    command.args(arguments).current_dir(directory);
     command.stdin(Stdio::null()).stdout(output.try_clone()?).stderr(output.try_clone()?);
     let mut child = Child::start(program, &mut command, ProcessGroup::Own)?;
     child.wait(Instant::now() + limit, None).map_err(io::Error::other)?;
@@ -123,7 +123,7 @@ pub fn on_path(program: &str) -> Option<PathBuf> {
         return Some(PathBuf::from(program)).filter(|file| file.exists());
     }
     let here = |file: &PathBuf| file.is_file() && access(file, Access::EXEC_OK).is_ok();
-    env::split_paths(&env::var_os("PATH")?).map(|folder| folder.join(program)).find(here)
+    env::split_paths(&env::var_os("PATH")?).map(|directory| directory.join(program)).find(here)
 }
 
 /// The first version number in `text`: `17.0.15`, `13`.
@@ -194,10 +194,10 @@ mod tests {
 
     #[test]
     fn a_tool_that_hangs_is_ended() {
-        let folder = Path::new("/");
+        let directory = Path::new("/");
         let file = tempfile::tempfile().unwrap();
         let words: Vec<String> = ["sh", "-c", "sleep 1000 & sleep 1000"].map(str::to_owned).into();
-        let error = run(&words, folder, &file, Duration::from_millis(100)).unwrap_err();
+        let error = run(&words, directory, &file, Duration::from_millis(100)).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::TimedOut);
     }
 }

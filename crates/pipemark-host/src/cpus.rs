@@ -32,14 +32,14 @@ fn listed(files: &SystemFiles) -> Vec<Cpu> {
 /// The core, package and node of each CPU. If /sys is hidden, each CPU counts as a separate core, all in one package.
 pub fn topology(files: &SystemFiles, cpus: &[Cpu]) -> Vec<CpuTopology> {
     let locate = |&cpu: &Cpu| {
-        let folder = format!("{CPUS}/cpu{cpu}/topology");
+        let directory = format!("{CPUS}/cpu{cpu}/topology");
         // Linux before 5.3 calls the file thread_siblings_list.
         let siblings = ["core_cpus_list", "thread_siblings_list"]
             .iter()
-            .find_map(|name| cpu_list(&files.text(format!("{folder}/{name}"))?));
+            .find_map(|name| cpu_list(&files.text(format!("{directory}/{name}"))?));
         let core = siblings.and_then(|siblings| siblings.into_iter().min()).unwrap_or(cpu);
         // Some ARM systems report -1 here.
-        let package = files.value(format!("{folder}/physical_package_id")).unwrap_or(0);
+        let package = files.value(format!("{directory}/physical_package_id")).unwrap_or(0);
         CpuTopology { cpu, core: core.0.into(), package, node: node(files, cpu) }
     };
     cpus.iter().map(locate).collect()
@@ -47,10 +47,10 @@ pub fn topology(files: &SystemFiles, cpus: &[Cpu]) -> Vec<CpuTopology> {
 
 /// The caches of one CPU, nearest first.
 pub fn caches(files: &SystemFiles, cpu: Cpu) -> Vec<Cache> {
-    let folder = format!("{CPUS}/cpu{cpu}/cache");
-    let indices = files.names(&folder).into_iter().filter(|name| name.starts_with("index"));
+    let directory = format!("{CPUS}/cpu{cpu}/cache");
+    let indices = files.names(&directory).into_iter().filter(|name| name.starts_with("index"));
     let read = |index: String| {
-        let entry = |name: &str| files.line(format!("{folder}/{index}/{name}"));
+        let entry = |name: &str| files.line(format!("{directory}/{index}/{name}"));
         Some(Cache {
             level: entry("level")?.parse().ok()?,
             kind: entry("type")?,
@@ -155,18 +155,18 @@ mod tests {
 
     #[test]
     fn caches_come_nearest_first() {
-        let folder = "/sys/devices/system/cpu/cpu0/cache";
+        let directory = "/sys/devices/system/cpu/cpu0/cache";
         let tree = Tree::new(&[
-            (&format!("{folder}/index0/level"), "3\n"),
-            (&format!("{folder}/index0/type"), "Unified\n"),
-            (&format!("{folder}/index0/size"), "32768K\n"),
-            (&format!("{folder}/index0/shared_cpu_list"), "0-7\n"),
-            (&format!("{folder}/index1/level"), "1\n"),
-            (&format!("{folder}/index1/type"), "Data\n"),
-            (&format!("{folder}/index1/size"), "32K\n"),
+            (&format!("{directory}/index0/level"), "3\n"),
+            (&format!("{directory}/index0/type"), "Unified\n"),
+            (&format!("{directory}/index0/size"), "32768K\n"),
+            (&format!("{directory}/index0/shared_cpu_list"), "0-7\n"),
+            (&format!("{directory}/index1/level"), "1\n"),
+            (&format!("{directory}/index1/type"), "Data\n"),
+            (&format!("{directory}/index1/size"), "32K\n"),
             // No file `size`, as on some virtual ARM machines.
-            (&format!("{folder}/index2/level"), "2\n"),
-            (&format!("{folder}/index2/type"), "Unified\n"),
+            (&format!("{directory}/index2/level"), "2\n"),
+            (&format!("{directory}/index2/type"), "Unified\n"),
         ]);
         let l1 = Cache { level: 1, kind: "Data".to_owned(), size: 32 << 10, shared_by: 1 };
         let l3 = Cache { level: 3, kind: "Unified".to_owned(), size: 32 << 20, shared_by: 8 };

@@ -39,8 +39,8 @@ impl ControlGroups {
         let groups = files.text(format!("/proc/{process}/cgroup")).unwrap_or_default();
         let mounts = files.text("/proc/self/mountinfo").unwrap_or_default();
         let mounts: Vec<Mount> = mounts.lines().filter_map(Mount::parse).collect();
-        let folders = |controller: &str| {
-            let folders = |line: &str| {
+        let directories = |controller: &str| {
+            let directories = |line: &str| {
                 let (hierarchy, rest) = line.split_once(':')?;
                 let (controllers, path) = rest.split_once(':')?;
                 let mount = match hierarchy {
@@ -53,9 +53,9 @@ impl ControlGroups {
                 }?;
                 Some(ancestry(Path::new(mount.point), mount.root, path))
             };
-            groups.lines().filter_map(folders).flatten().collect()
+            groups.lines().filter_map(directories).flatten().collect()
         };
-        ControlGroups { memory: folders("memory"), cpu: folders("cpu"), processes: folders("pids") }
+        ControlGroups { memory: directories("memory"), cpu: directories("cpu"), processes: directories("pids") }
     }
 
     /// The tightest memory limit in bytes; `None` if there is none.
@@ -63,34 +63,37 @@ impl ControlGroups {
         // In version 1, "no limit" is the largest number of bytes that is a whole number of pages.
         const NO_LIMIT: u64 = 1 << 62;
         let names = ["memory.max", "memory.limit_in_bytes"];
-        let limit = |folder: &PathBuf| names.iter().find_map(|name| files.value(folder.join(name)));
+        let limit = |directory: &PathBuf| names.iter().find_map(|name| files.value(directory.join(name)));
         self.memory.iter().filter_map(limit).filter(|&bytes| bytes < NO_LIMIT).min()
     }
 
     /// The processes and memory that the control groups still allow.
     pub fn headroom(&self, files: &SystemFiles) -> Headroom {
-        let left = |folder: &PathBuf, what: &str, kept: u64| {
-            let limit: u64 = files.value(folder.join(format!("{what}.max")))?;
-            let used: u64 = files.value(folder.join(format!("{what}.current")))?;
+        let left = |directory: &PathBuf, what: &str, kept: u64| {
+            let limit: u64 = files.value(directory.join(format!("{what}.max")))?;
+            let used: u64 = files.value(directory.join(format!("{what}.current")))?;
             Some(limit.saturating_sub(used.saturating_sub(kept)))
         };
-        let memory = self.memory.iter().filter_map(|folder| {
-            let entry = |key| files.entry(folder.join("memory.stat"), key).unwrap_or(0);
-            left(folder, "memory", entry("active_file") + entry("inactive_file"))
+        let memory = self.memory.iter().filter_map(|directory| {
+            let entry = |key| files.entry(directory.join("memory.stat"), key).unwrap_or(0);
+            left(directory, "memory", entry("active_file") + entry("inactive_file"))
         });
-        let processes = self.processes.iter().filter_map(|folder| left(folder, "pids", 0));
+        let processes = self.processes.iter().filter_map(|directory| left(directory, "pids", 0));
         Headroom { processes: processes.min(), memory: memory.min() }
     }
 
     /// The tightest CPU limit in CPUs; `None` if there is none.
     pub fn cpus(&self, files: &SystemFiles) -> Option<f64> {
-        let limit = |folder: &PathBuf| {
-            let (quota, period): (f64, f64) = match files.line(folder.join("cpu.max")) {
+        let limit = |directory: &PathBuf| {
+            let (quota, period): (f64, f64) = match files.line(directory.join("cpu.max")) {
                 Some(both) => {
                     let (quota, period) = both.split_once(' ')?;
                     (quota.parse().ok()?, period.parse().ok()?)
                 }
-                None => (files.value(folder.join("cpu.cfs_quota_us"))?, files.value(folder.join("cpu.cfs_period_us"))?),
+                None => (
+                    files.value(directory.join("cpu.cfs_quota_us"))?,
+                    files.value(directory.join("cpu.cfs_period_us"))?,
+                ),
             };
             (quota > 0.0 && period > 0.0).then(|| quota / period)
         };
@@ -105,8 +108,8 @@ impl ControlGroups {
     /// The time for which a CPU limit has throttled a group since its creation, summed over CPUs: the longest of all
     /// groups. `None` if the kernel doesn't report it.
     pub fn throttled(&self, files: &SystemFiles) -> Option<Duration> {
-        let time = |folder: &PathBuf| {
-            let entry = |key| files.entry(folder.join("cpu.stat"), key);
+        let time = |directory: &PathBuf| {
+            let entry = |key| files.entry(directory.join("cpu.stat"), key);
             let version_1 = || entry("throttled_time").map(Duration::from_nanos);
             entry("throttled_usec").map(Duration::from_micros).or_else(version_1)
         };
@@ -116,7 +119,7 @@ impl ControlGroups {
     /// The number of periods in which a group was throttled (nr_throttled): the largest of all groups. `None` if the
     /// kernel doesn't report it.
     pub fn times_throttled(&self, files: &SystemFiles) -> Option<u64> {
-        self.cpu.iter().filter_map(|folder| files.entry(folder.join("cpu.stat"), "nr_throttled")).max()
+        self.cpu.iter().filter_map(|directory| files.entry(directory.join("cpu.stat"), "nr_throttled")).max()
     }
 }
 

@@ -45,7 +45,7 @@ impl NamedCapacity {
 impl Capacity {
     /// The capacity that pipe(2) gives, 64 KiB since Linux 2.6.11.
     pub const DEFAULT: Capacity = Capacity::Named(NamedCapacity::Default);
-    /// The capacity that pipe(2) gives a user over the per-user limit.
+    /// The capacity of a new pipe once its user is over the per-user limit.
     pub const QUOTA: Capacity = Capacity::Named(NamedCapacity::Quota);
 }
 

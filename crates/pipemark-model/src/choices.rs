@@ -27,7 +27,7 @@ words! {
         ("same", "both on one CPU, the first allowed"),
         ("cross", "on two cores, in the same package if possible"),
     ];
-    Capacity: vec![("default", "the system's default"), ("quota", "the pipe size that a user over the per-user limit gets")];
+    Capacity: vec![("default", "the system's default"), ("quota", "the pipe size once over the per-user limit")];
     SocketBuffer: vec![("default", "the system's default")];
     Rate: vec![("closed", "send the next message after the last reply")];
 }

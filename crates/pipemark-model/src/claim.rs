@@ -20,10 +20,10 @@ pub struct Claim {
     /// The figure published with the claim, verbatim.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub published: String,
-    /// Why no measurement of pipemark can answer the claim. The fields below, except the answer, are then unused.
+    /// Why no measurement of pipemark can settle the claim. The fields below, except the answer, are then unused.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub open: Option<String>,
-    /// The demonstration that answers the claim in place of trials. The fields below, except the answer, are then
+    /// The demonstration that settles the claim in place of trials. The fields below, except the answer, are then
     /// unused.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shown_by: Option<String>,
@@ -141,7 +141,7 @@ word_enum! {
         DoesntHold,
         /// Inconclusive: the answer says what would decide it.
         CantTell,
-        /// No measurement could answer the claim: the answer says why.
+        /// No measurement can settle the claim: the answer says why.
         NotMeasured,
     }
 }

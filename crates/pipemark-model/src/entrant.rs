@@ -48,7 +48,7 @@ pub(super) use name_type;
 name_type!(
     Language,
     "language; use lower-case letters and digits, as in c or cpp",
-    "a language that has programs in the folder 'entrants', such as c or cpp"
+    "a language that has programs in the directory 'entrants', such as c or cpp"
 );
 
 word_enum! {

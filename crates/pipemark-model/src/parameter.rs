@@ -200,7 +200,7 @@ parameters! {
     Place place: Place ["CPUS", Word, ALL] = Some(Place::Cross), |text| text.parse();
     /// Pipe capacity: default, quota, or a size
     ///
-    /// quota is the size that a user over the per-user limit (/proc/sys/fs/pipe-user-pages-soft) gets: 8 KiB on current
+    /// quota is the size once a user is over the per-user limit (/proc/sys/fs/pipe-user-pages-soft): 8 KiB on current
     /// kernels.
     Capacity capacity: Capacity ["SIZE", Bytes, ENDS] = Some(Capacity::DEFAULT), |text| text.parse();
     /// Socket send and receive buffers: default, or a size

@@ -173,7 +173,8 @@ pub struct Latency {
     pub p999: Option<u64>,
     /// The slowest.
     pub max: u64,
-    /// At a fixed rate: messages that were due in the window. Those beyond `round_trips` and `held` were not sent.
+    /// At a fixed rate: the number of messages due in the window. `due` - `round_trips` - `held` messages were not
+    /// sent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub due: Option<u64>,
     /// Lines that the filter held back at the end of the window, until more input arrived or the input ended. The other

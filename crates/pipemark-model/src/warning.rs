@@ -32,7 +32,7 @@ pub enum Warning {
     #[error("pipemark's own loop took {percent:.0} % of the time: the link itself is faster")]
     Harness { percent: f64 },
     /// The trial is bimodal: it alternates between a slow and a fast mode, both in bytes per second.
-    #[error("bimodal: {} {slow_percent:.0} % of the time, {} {:.0} %{}", Throughput(*slow), Throughput(*fast), 100.0 - slow_percent, cause.as_ref().map_or_else(String::new, |cause| format!(": {cause}")))]
+    #[error("bimodal: {} for {slow_percent:.0} % of the time, {} for {:.0} %{}", Throughput(*slow), Throughput(*fast), 100.0 - slow_percent, cause.as_ref().map_or_else(String::new, |cause| format!("; {cause}")))]
     Regimes { slow: f64, slow_percent: f64, fast: f64, cause: Option<String> },
     /// A fixed rate was not reached.
     #[error("only {sent} of {due} due messages or lines were sent, so the times are omitted; lower --rate")]

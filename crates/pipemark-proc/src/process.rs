@@ -153,9 +153,9 @@ fn text(path: impl AsRef<Path>) -> io::Result<String> {
     Ok(String::from_utf8_lossy(&buffer[..length]).into_owned())
 }
 
-/// The entries of a folder of /proc that are numbers.
-fn numbers(folder: &str) -> Vec<u32> {
-    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+/// The entries of a directory of /proc that are numbers.
+fn numbers(directory: &str) -> Vec<u32> {
+    let entries = fs::read_dir(directory).into_iter().flatten().flatten();
     entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect()
 }
 
@@ -243,11 +243,11 @@ pub fn thread_count(pid: u32) -> Option<usize> {
 
 /// The ends of pipes that a process holds; its other files go into `others`.
 fn ends(pid: u32, others: &mut OtherFiles) -> io::Result<Vec<PipeEnd>> {
-    let folder = format!("/proc/{pid}/fd");
+    let directory = format!("/proc/{pid}/fd");
     let mut found = Vec::new();
-    for entry in fs::read_dir(&folder)? {
+    for entry in fs::read_dir(&directory)? {
         let Some(fd) = entry?.file_name().to_str().and_then(|name| name.parse().ok()) else { continue };
-        let path = format!("{folder}/{fd}");
+        let path = format!("{directory}/{fd}");
         match file_of(&path) {
             Some((FileType::Fifo, pipe)) => {
                 found.extend(direction_of(&path).map(|direction| PipeEnd { fd, pipe, direction }))
@@ -453,11 +453,11 @@ pub fn is_frozen(pid: u32) -> bool {
 
 /// The position in the largest file that a process reads, and the file's size, in bytes; `None` if it reads none.
 pub fn progress(pid: u32) -> Option<(u64, u64)> {
-    let folder = format!("/proc/{pid}/fd");
-    let sources = numbers(&folder).into_iter().filter_map(|fd| {
+    let directory = format!("/proc/{pid}/fd");
+    let sources = numbers(&directory).into_iter().filter_map(|fd| {
         let about = text(format!("/proc/{pid}/fdinfo/{fd}")).ok()?;
         let position = field(&about, "pos").filter(|&position| position > 0)?;
-        let path = format!("{folder}/{fd}");
+        let path = format!("{directory}/{fd}");
         if direction_of(&path) != Some(Direction::In) {
             return None;
         }

@@ -150,8 +150,8 @@ impl ThreadView for MemoryView {
     }
 }
 
-/// The descriptors that a thread waits for now; `None` if the thread has exited. A call with a time limit doesn't count
-/// as a wait.
+/// The descriptors that a thread waits for now; `None` if the thread has exited. A call with a timeout doesn't count as
+/// a wait.
 pub fn descriptors_of(pid: u32, id: u32) -> Option<Descriptors> {
     let line = std::fs::read_to_string(format!("/proc/{pid}/task/{id}/syscall")).ok()?;
     match SyscallLine::parse(&line)? {
@@ -161,7 +161,7 @@ pub fn descriptors_of(pid: u32, id: u32) -> Option<Descriptors> {
     }
 }
 
-/// The descriptors that a thread of a process waits for in this call, with or without a time limit.
+/// The descriptors that a thread of a process waits for in this call, with or without a timeout.
 pub(crate) fn descriptors_in(pid: u32, call: &SystemCall) -> Descriptors {
     descriptors(call, &MemoryView(pid), true)
 }
@@ -238,7 +238,7 @@ fn descriptors(call: &SystemCall, thread: &dyn ThreadView, limited: bool) -> Des
 const IN: u32 = (libc::POLLIN | libc::POLLRDNORM | libc::POLLRDBAND) as u32;
 /// Poll events for writing.
 const OUT: u32 = (libc::POLLOUT | libc::POLLWRNORM | libc::POLLWRBAND) as u32;
-/// An event that pipes never raise. A thread that polls for this event alone waits, with a time limit, for the pipe's
+/// An event that pipes never raise. A thread that polls for this event alone waits, with a timeout, for the pipe's
 /// other end.
 const RDBAND: u32 = libc::POLLRDBAND as u32;
 /// EPOLLET: only changes of the descriptor are reported.
@@ -252,7 +252,7 @@ pub(crate) fn is_uncounted(call: &SystemCall) -> bool {
 /// The wait of a thread in a system call. The call numbers are this architecture's.
 pub(crate) fn of_call(call: &SystemCall, thread: &dyn ThreadView) -> ThreadWait {
     let fd = |nth: usize| thread.target(call.arguments[nth] & 0xffff_ffff);
-    // Whether the argument `nth` of a call sets a time limit, as a pointer or in milliseconds.
+    // Whether the argument `nth` of a call sets a timeout, as a pointer or in milliseconds.
     let limit = |nth: usize| call.arguments[nth] != 0;
     let milliseconds = |nth: usize| call.arguments[nth] as i32 > 0;
     let poll = |limited: bool| polled(&pollfds(call, thread), thread, false, limited);
@@ -654,7 +654,7 @@ mod tests {
         assert_eq!(of(libc::SYS_write, &[2]), Descriptors::Files(vec![(2, Direction::Out)]));
         assert_eq!(of(libc::SYS_wait4, &[7]), Descriptors::Children);
         assert_eq!(of(libc::SYS_futex, &[7]), Descriptors::Lock);
-        // A call with a time limit ends by itself.
+        // A call with a timeout ends by itself.
         assert_eq!(of(libc::SYS_ppoll, &[0, 0, 1]), Descriptors::Else);
         assert_eq!(of(libc::SYS_clock_nanosleep, &[0]), Descriptors::Else);
     }

@@ -68,8 +68,9 @@ impl Thread {
         self.access
     }
 
-    /// The thread's current wait; `None` if it has exited.
-    pub fn wait(&mut self, pid: u32, ends: &BTreeMap<u32, WaitTarget>, moves: &mut bool) -> Option<ThreadWait> {
+    /// The thread's current wait; `None` if it has exited. Sets `uncounted` if the thread is in a call whose bytes the
+    /// kernel doesn't count.
+    pub fn wait(&mut self, pid: u32, ends: &BTreeMap<u32, WaitTarget>, uncounted: &mut bool) -> Option<ThreadWait> {
         let mut buffer = [0; 256];
         if self.access == ProcFile::Syscall {
             match self.syscall.read(&mut buffer).map(SyscallLine::parse) {
@@ -80,7 +81,7 @@ impl Thread {
                     return Some(wait.unwrap_or(ThreadWait::Is(ThreadState::Disk)));
                 }
                 Ok(Some(SyscallLine::Waiting(call))) => {
-                    *moves |= state::is_uncounted(&call);
+                    *uncounted |= state::is_uncounted(&call);
                     let wait = state::of_call(&call, &CallView { pid, ends, thread: RefCell::new(self) });
                     if matches!(wait, ThreadWait::Is(ThreadState::Network | ThreadState::Other)) {
                         self.outside = Some(call);

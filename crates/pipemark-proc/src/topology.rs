@@ -1,4 +1,5 @@
-//! Determines which processes form a pipeline, and which of them form one stage, from data that was already read. Pure.
+//! Determines which processes form a pipeline, and which of them form one stage, from data that was already read. Pure:
+//! no clock and no I/O.
 //!
 //! Standard input and output are followed to the holders of the other end. Other descriptors are followed only between
 //! processes of one group or family, because descriptors of a shell or a terminal would lead to the whole session.
@@ -284,16 +285,16 @@ fn stage_by_process(graph: &PipeGraph<'_>, ends: &BTreeMap<u32, Vec<PipeEnd>>) -
                 .iter()
                 .any(|end| ends[&elder].iter().any(|own| own.pipe == end.pipe && own.direction == end.direction))
         };
-        // The process's standard input or output joins it to the older process. Other pipes between the two, such as
-        // the queues of a worker pool, are within the stage.
-        let opposes = |pid: u32| {
+        // Whether the standard input or output of one is a pipe to the other. Other pipes between the two, such as the
+        // queues of a worker pool, are within the stage.
+        let is_piped_to_elder = |pid: u32| {
             let joint = |end: &PipeEnd, own: &PipeEnd| {
                 own.pipe == end.pipe && own.direction != end.direction && end.fd.min(own.fd) < 2
             };
             ends[&pid].iter().any(|end| ends[&elder].iter().any(|own| joint(end, own)))
         };
         let family = ends.keys().copied().filter(|&pid| pid != elder && graph.is_ancestor(elder, pid));
-        let family: Vec<u32> = family.filter(|&pid| shares(pid) && !opposes(pid)).collect();
+        let family: Vec<u32> = family.filter(|&pid| shares(pid) && !is_piped_to_elder(pid)).collect();
         // A shell that only waits for the pipeline it was asked to run is not a stage.
         if family.iter().any(|&from| family.iter().any(|&to| from != to && leads_to(from, to, elder))) {
             stage_of.remove(&elder);

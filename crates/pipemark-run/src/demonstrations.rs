@@ -1,4 +1,4 @@
-//! Demonstrations: quick tests that answer a claim without a trial.
+//! Demonstrations: quick tests that settle a claim without a trial.
 
 use std::os::fd::OwnedFd;
 use std::sync::mpsc;

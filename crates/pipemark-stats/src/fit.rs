@@ -85,9 +85,9 @@ impl FittedLine {
         let interval = |value: f64, variance_factor: f64| match n {
             2 => Coefficient { value, low: None, high: None },
             _ => {
-                let freedom = (n - 2) as f64;
-                let t = StudentsT::new(0.0, 1.0, freedom).expect("freedom is above 0");
-                let half = t.inverse_cdf((1.0 + CONFIDENCE) / 2.0) * (left / freedom * variance_factor).sqrt();
+                let df = (n - 2) as f64;
+                let t = StudentsT::new(0.0, 1.0, df).expect("df is positive");
+                let half = t.inverse_cdf((1.0 + CONFIDENCE) / 2.0) * (left / df * variance_factor).sqrt();
                 Coefficient { value, low: Some(value - half), high: Some(value + half) }
             }
         };
@@ -106,8 +106,8 @@ impl FittedLine {
         self.intercept.value + self.slope.value * x
     }
 
-    /// The distance of `y` above the line at `x`, as a fraction of the line's y at `x`.
-    pub fn excess(&self, x: f64, y: f64) -> f64 {
+    /// How far `y` is above the line at `x`, as a fraction of the line's value.
+    pub fn relative_residual(&self, x: f64, y: f64) -> f64 {
         (y - self.at(x)) / self.at(x).abs()
     }
 }
@@ -148,13 +148,13 @@ impl Linearity {
         for points in MIN_POINTS..=x.len() {
             let (x, y) = (&x[..points], &y[..points]);
             let line = FittedLine::fit(x, y, Weighting::Relative)?;
-            if x.iter().zip(y).any(|(&x, &y)| line.excess(x, y).abs() > tolerance) {
+            if x.iter().zip(y).any(|(&x, &y)| line.relative_residual(x, y).abs() > tolerance) {
                 break;
             }
             straight = Some(line);
         }
         let line = straight?;
-        let departure = x.get(line.points).map(|&x| Departure { x, excess: line.excess(x, y[line.points]) });
+        let departure = x.get(line.points).map(|&x| Departure { x, excess: line.relative_residual(x, y[line.points]) });
         Some(Linearity { departure })
     }
 }
@@ -278,7 +278,7 @@ mod tests {
             for weighting in [Weighting::Equal, Weighting::Relative] {
                 let line = FittedLine::fit(&x, &y, weighting).unwrap();
                 for (x, y) in x.iter().zip(&y) {
-                    prop_assert!(line.excess(*x, *y).abs() < 1e-6, "{line:?}");
+                    prop_assert!(line.relative_residual(*x, *y).abs() < 1e-6, "{line:?}");
                 }
             }
             prop_assert_eq!(Linearity::of(&x, &y, 0.001).unwrap().departure, None);

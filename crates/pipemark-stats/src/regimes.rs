@@ -165,20 +165,18 @@ fn cause(slow: &SpeedMode, fast: &SpeedMode, block: u64, samples: &[Sample]) -> 
             let each =
                 |regime: &SpeedMode| Nanos((regime.idle_ns.iter().sum::<f64>() / regime.switches.max(1.0)) as u64);
             format!(
-                "the ends slept about as often in both modes: for {} each time in the slow mode, {} in the fast mode",
+                "the ends slept about as often in both modes, for {} each time in the slow mode and {} in the fast mode",
                 each(slow),
                 each(fast)
             )
         }
         (slow, fast) => {
             let who = match source - sink {
-                more if more > 0.1 => "mostly the source",
-                less if less < -0.1 => "mostly the sink",
-                _ => "both",
+                more if more > 0.1 => "mostly the source slept",
+                less if less < -0.1 => "mostly the sink slept",
+                _ => "both ends slept",
             };
-            format!(
-                "the ends slept ({who}): {slow:.2} context switches per block in the slow mode, {fast:.2} in the fast mode"
-            )
+            format!("{who} ({slow:.2} context switches per block in the slow mode, {fast:.2} in the fast mode)")
         }
     })
 }
@@ -457,7 +455,10 @@ mod tests {
             pieces.sink_ns = (0..20).map(|nth| if slow(nth) { 3_000_000 } else { 9_000_000 }).collect();
         }
         let text = regimes(&samples, 65536).unwrap().to_string();
-        assert!(text.contains("mostly the sink") && text.contains("per block in the slow mode, 0.00"), "{text}");
+        assert!(
+            text.contains("mostly the sink slept (") && text.contains("per block in the slow mode, 0.00"),
+            "{text}"
+        );
         let mut alone = samples.clone();
         alone.iter_mut().for_each(|sample| sample.sinks = vec![EndStats::default()]);
         let text = regimes(&alone, 65536).unwrap().to_string();
@@ -468,7 +469,7 @@ mod tests {
         }
         let text = regimes(&samples, 65536).unwrap().to_string();
         assert!(
-            text.contains("about as often in both modes: for 49.5 µs each time in the slow mode, 3.20 µs"),
+            text.contains("about as often in both modes, for 49.5 µs each time in the slow mode and 3.20 µs"),
             "{text}"
         );
         // Both ends are awake nearly all the time, so sleep is not the cause.
@@ -478,12 +479,12 @@ mod tests {
             pieces.source_ns = vec![9_100_000; 20];
         }
         let text = regimes(&awake, 65536).unwrap().to_string();
-        assert!(text.ends_with("30 %: the ends hardly slept in either mode"), "{text}");
+        assert!(text.ends_with("30 %; the ends hardly slept in either mode"), "{text}");
         for pieces in samples.iter_mut().filter_map(|sample| sample.pieces.as_mut()) {
             pieces.waiting_ns = (0..20).map(|nth| if nth % 10 < 7 { 0 } else { 9_000_000 }).collect();
         }
         let text = regimes(&samples, 65536).unwrap().to_string();
-        assert!(text.ends_with("30 %: faster while both ends shared a CPU"), "{text}");
+        assert!(text.ends_with("30 %; faster while both ends shared a CPU"), "{text}");
         // The ends are pinned to different CPUs and wait for other processes. The kernel may count a wait in a later
         // piece.
         for (ends, cpu) in [(0, 0), (1, 1)] {
@@ -493,7 +494,7 @@ mod tests {
             }
         }
         let text = regimes(&samples, 65536).unwrap().to_string();
-        assert!(text.contains("30 %: the ends waited for a CPU 1"), "{text}");
+        assert!(text.contains("30 %; the ends waited for a CPU 1"), "{text}");
         assert_eq!(regimes(&samples[..0], 65536), None);
     }
 }

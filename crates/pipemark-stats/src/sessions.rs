@@ -20,7 +20,7 @@ use crate::verdict::{Criterion, Verdict};
 
 /// The minimum number of degrees of freedom (sessions minus groups) for a verdict. With fewer sessions, if two states
 /// are equally likely, all sessions are in the same state in over 3 % of cases.
-pub const MIN_FREEDOM: usize = 4;
+pub const MIN_DEGREES_OF_FREEDOM: usize = 4;
 
 /// The confidence of all verdicts of a family together. It is higher than the confidence of displayed intervals,
 /// because a verdict may fail a build.
@@ -66,18 +66,18 @@ impl Session {
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Spread {
     pub variance: f64,
-    pub freedom: usize,
+    pub df: usize,
 }
 
 impl Spread {
     /// The variance pooled within groups; `None` if no group has two figures.
     pub fn within<'a>(groups: impl IntoIterator<Item = &'a [f64]>) -> Option<Spread> {
-        let (squares, freedom) = groups.into_iter().filter(|group| group.len() > 1).fold((0.0, 0), |sum, group| {
+        let (squares, df) = groups.into_iter().filter(|group| group.len() > 1).fold((0.0, 0), |sum, group| {
             let mean = mean(group);
             let squares: f64 = group.iter().map(|figure| (figure - mean).powi(2)).sum();
             (sum.0 + squares, sum.1 + group.len() - 1)
         });
-        (freedom > 0).then(|| Spread { variance: squares / freedom as f64, freedom })
+        (df > 0).then(|| Spread { variance: squares / df as f64, df })
     }
 
     /// The prior variance, which is the mean of several variances; `None` with fewer than two.
@@ -87,8 +87,8 @@ impl Spread {
     }
 
     fn moderated(self, prior: Option<f64>) -> Spread {
-        let freedom = self.freedom as f64;
-        let towards = |prior: f64| (self.variance * freedom + prior * PRIOR_WEIGHT) / (freedom + PRIOR_WEIGHT);
+        let df = self.df as f64;
+        let towards = |prior: f64| (self.variance * df + prior * PRIOR_WEIGHT) / (df + PRIOR_WEIGHT);
         Spread { variance: prior.map_or(self.variance, towards), ..self }
     }
 }
@@ -135,7 +135,7 @@ impl Sessions {
         let run_variance =
             mean(&self.base.iter().chain(&self.new).map(|session| session.run_variance).collect::<Vec<_>>());
         let error = (spread.variance.max(run_variance) * share).sqrt();
-        let comparison = judge(mean(&new) - mean(&base), error, spread.freedom, joint.comparisons, criterion);
+        let comparison = judge(mean(&new) - mean(&base), error, spread.df, joint.comparisons, criterion);
         Some(Comparison { base_sessions: base.len(), new_sessions: new.len(), ..comparison })
     }
 }
@@ -180,7 +180,7 @@ pub fn compare_interleaved(
     let spread = Spread::within([ratios.as_slice()]).ok_or_else(CompareError::no_runs)?.moderated(joint.prior);
     let run_variance = mean(&known.iter().map(|session| session.run_variance).collect::<Vec<_>>());
     let error = (spread.variance.max(run_variance) / ratios.len() as f64).sqrt();
-    let comparison = judge(mean(&ratios), error, spread.freedom, joint.comparisons, criterion);
+    let comparison = judge(mean(&ratios), error, spread.df, joint.comparisons, criterion);
     let (runs, sessions) = (sessions.iter().map(Vec::len).sum(), sessions.len());
     Ok(Comparison {
         base_runs: runs,
@@ -193,13 +193,13 @@ pub fn compare_interleaved(
 }
 
 /// Judges a change by its standard error, both as logarithms.
-fn judge(change: f64, error: f64, freedom: usize, comparisons: usize, criterion: Criterion) -> Comparison {
+fn judge(change: f64, error: f64, df: usize, comparisons: usize, criterion: Criterion) -> Comparison {
     let ends = |quantile: f64| ((change - quantile * error).exp_m1(), (change + quantile * error).exp_m1());
-    let (low, high) = ends(two_sided_quantile(CONFIDENCE, freedom));
-    let judged = ends(joint_quantile(freedom, comparisons));
-    let known = freedom >= MIN_FREEDOM;
+    let (low, high) = ends(two_sided_quantile(CONFIDENCE, df));
+    let judged = ends(joint_quantile(df, comparisons));
+    let known = df >= MIN_DEGREES_OF_FREEDOM;
     let p = match error > 0.0 {
-        true => 2.0 * students_t(freedom).cdf(-(change / error).abs()),
+        true => 2.0 * students_t(df).cdf(-(change / error).abs()),
         false => f64::from(change == 0.0),
     };
     Comparison {
@@ -208,7 +208,7 @@ fn judge(change: f64, error: f64, freedom: usize, comparisons: usize, criterion:
         high: Some(high),
         judged_low: known.then_some(judged.0),
         judged_high: known.then_some(judged.1),
-        smallest_change: known.then(|| smallest_change(error, freedom, comparisons, criterion)),
+        smallest_change: known.then(|| smallest_change(error, df, comparisons, criterion)),
         p,
         verdict: if known { criterion.verdict(Some(judged)) } else { Verdict::Inconclusive },
         base_runs: 0,
@@ -221,9 +221,9 @@ fn judge(change: f64, error: f64, freedom: usize, comparisons: usize, criterion:
 
 /// The smallest change that is detected in 9 of 10 cases, as a fraction. `error` is the standard error of the
 /// logarithm.
-pub fn smallest_change(error: f64, freedom: usize, comparisons: usize, criterion: Criterion) -> f64 {
-    let seen = students_t(freedom).inverse_cdf(POWER);
-    (criterion.threshold.ln_1p() + error * (joint_quantile(freedom, comparisons) + seen)).exp_m1()
+pub fn smallest_change(error: f64, df: usize, comparisons: usize, criterion: Criterion) -> f64 {
+    let seen = students_t(df).inverse_cdf(POWER);
+    (criterion.threshold.ln_1p() + error * (joint_quantile(df, comparisons) + seen)).exp_m1()
 }
 
 /// The error rate that each comparison may have so that all comparisons together keep the level.
@@ -231,17 +231,17 @@ pub(super) fn level(comparisons: usize) -> f64 {
     (1.0 - JOINT_CONFIDENCE) / comparisons.max(1) as f64
 }
 
-fn joint_quantile(freedom: usize, comparisons: usize) -> f64 {
-    two_sided_quantile(1.0 - level(comparisons), freedom)
+fn joint_quantile(df: usize, comparisons: usize) -> f64 {
+    two_sided_quantile(1.0 - level(comparisons), df)
 }
 
 /// The distance from 0 within which the fraction `inside` of the distribution lies.
-fn two_sided_quantile(inside: f64, freedom: usize) -> f64 {
-    -students_t(freedom).inverse_cdf((1.0 - inside) / 2.0)
+fn two_sided_quantile(inside: f64, df: usize) -> f64 {
+    -students_t(df).inverse_cdf((1.0 - inside) / 2.0)
 }
 
-fn students_t(freedom: usize) -> StudentsT {
-    StudentsT::new(0.0, 1.0, freedom as f64).expect("there is freedom")
+fn students_t(df: usize) -> StudentsT {
+    StudentsT::new(0.0, 1.0, df as f64).expect("df is positive")
 }
 
 pub(super) fn mean(figures: &[f64]) -> f64 {

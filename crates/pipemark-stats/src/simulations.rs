@@ -304,19 +304,19 @@ fn a_noisy_line_is_straight_and_a_noisy_bend_is_found() {
 }
 
 /// A session of seven runs, with the measured correlation of 0.32 between successive runs. With `states`, each session
-/// is randomly in one of two states (3.3 or 4.2 GiB/s). Otherwise sessions differ by normal noise with the standard
-/// deviation `loud`.
-fn session(dice: &mut Dice, states: bool, loud: f64) -> Session {
+/// is randomly in one of two states (3.3 or 4.2 GiB/s). Otherwise sessions differ by normal noise with this
+/// standard `deviation`.
+fn session(dice: &mut Dice, states: bool, deviation: f64) -> Session {
     let state = match (states, dice.uniform() < 0.5) {
         (true, true) => 4.2 / 3.3,
         (true, false) => 1.0,
-        (false, _) => (loud * dice.normal()).exp(),
+        (false, _) => (deviation * dice.normal()).exp(),
     };
     Session::of(&scaled(&dice.correlated_runs(0.32, 7), state)).unwrap()
 }
 
-fn many_sessions(dice: &mut Dice, states: bool, loud: f64, count: usize) -> Vec<Session> {
-    (0..count).map(|_| session(dice, states, loud)).collect()
+fn many_sessions(dice: &mut Dice, states: bool, deviation: f64, count: usize) -> Vec<Session> {
+    (0..count).map(|_| session(dice, states, deviation)).collect()
 }
 
 /// Compares documents of eight trials. In NEW, the first trial is `by` times as fast as in BASE. Returns whether a

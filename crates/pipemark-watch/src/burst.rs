@@ -1,4 +1,4 @@
-//! The size of bursts, and whether a pipe can hold them. Pure.
+//! The size of bursts, and whether a pipe can hold them. Pure: no clock and no I/O.
 
 use pipemark_model::ByteSize;
 

@@ -1,4 +1,4 @@
-//! Judges whether small reads and writes limit a pipeline, and which stage causes them. Pure.
+//! Judges whether small reads and writes limit a pipeline, and which stage causes them. Pure: no clock and no I/O.
 
 use crate::figures::PipelineFigures;
 use crate::report::{PipelineVerdict, StageFigures, VerdictKind};

@@ -1,4 +1,4 @@
-//! Finds processes that wait for each other in a cycle. Pure: the waits are arguments.
+//! Finds processes that wait for each other in a cycle. Pure: no clock and no I/O.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,4 @@
-//! Detects output held in a stage's buffer: the stage reads, but nothing comes out. Pure.
+//! Detects output held in a stage's buffer: the stage reads, but nothing comes out. Pure: no clock and no I/O.
 
 use pipemark_model::ByteSize;
 

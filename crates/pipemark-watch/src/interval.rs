@@ -1,4 +1,4 @@
-//! Sums of samples and counters between two moments, for each stage and pipe. Pure.
+//! Sums of samples and counters between two moments, for each stage and pipe. Pure: no clock and no I/O.
 
 use pipemark_proc::state::ThreadState;
 

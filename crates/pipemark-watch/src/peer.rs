@@ -1,4 +1,4 @@
-//! Judges whether the other end of a socket that a stage waits for is the bottleneck. Pure.
+//! Judges whether the other end of a socket that a stage waits for is the bottleneck. Pure: no clock and no I/O.
 
 use crate::figures::PipelineFigures;
 use crate::report::{PeerFigures, PipelineVerdict, StageFigures, VerdictKind};

@@ -1,6 +1,7 @@
-//! Derives from a command line how a program buffers, and whether it reads all input before writing. Pure.
+//! Derives from a command line how a program buffers, and whether it reads all input before writing. Pure: no clock and
+//! no I/O.
 
-/// The program's name, without its folder.
+/// The program's name, without its directory.
 pub fn program(words: &[String]) -> &str {
     words.first().map_or("", |word| base(word))
 }
@@ -206,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn names_have_no_folder_and_may_have_a_version() {
+    fn names_have_no_directory_and_may_have_a_version() {
         assert_eq!(program(&words("/usr/bin/grep x")), "grep");
         assert_eq!(program(&words("-bash")), "bash");
         assert!(is_called("python3.11", "python") && is_called("python", "python") && !is_called("pythonx", "python"));

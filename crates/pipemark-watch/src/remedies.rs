@@ -1,4 +1,4 @@
-//! Selects rows of the table of remedies (remedies.toml) for a stage. Pure; the table is compiled in.
+//! Selects rows of the table of remedies (remedies.toml) for a stage. Pure: no clock and no I/O.
 
 use std::sync::LazyLock;
 

@@ -406,7 +406,7 @@ fn notes(watcher: &Watcher, figures: &PipelineFigures) -> Vec<String> {
     match watcher.access() {
         ProcFile::Syscall => {}
         ProcFile::Wchan => notes.push(
-            "/proc/PID/syscall is unreadable here, so pipemark reads /proc/PID/wchan, which shows less about waits in poll and splice; for full detail, start the pipeline with 'pipemark why', or run pipemark as root (kernel.yama.ptrace_scope)"
+            "/proc/PID/syscall is unreadable here (kernel.yama.ptrace_scope), so pipemark reads /proc/PID/wchan, which shows less about waits in poll and splice; for full detail, start the pipeline with 'pipemark why', or run pipemark as root"
                 .to_owned(),
         ),
         ProcFile::Stat => notes.push(

@@ -1,4 +1,4 @@
-//! Detects stages that spend their time starting processes. Pure.
+//! Detects stages that spend their time starting processes. Pure: no clock and no I/O.
 
 use pipemark_model::ByteSize;
 

@@ -1,4 +1,4 @@
-//! Parses a pipeline as typed, and finds the command of a stage in it. Pure.
+//! Parses a pipeline as typed, and finds the command of a stage in it. Pure: no clock and no I/O.
 
 use crate::figures::PipelineFigures;
 use crate::programs::{base, is_called};

@@ -325,7 +325,7 @@ fn hidden_stage(figures: &PipelineFigures, busiest: &StageFigures) -> Option<Pip
 /// The verdict that all stages wait for each other. While data moves, at least one stage is busy at any moment.
 fn all_idle(figures: &PipelineFigures) -> Option<PipelineVerdict> {
     let busy: f64 = figures.stages.iter().map(|stage| stage.busy * stage.present).sum();
-    let text = "No data moves: the stages wait for each other, or for a pipe that no process uses.";
+    let text = "No data moves: the stages wait for each other, or for a pipe whose other end is open but not in use.";
     (busy < IDLE).then(|| PipelineVerdict::unknown("idle", text))
 }
 

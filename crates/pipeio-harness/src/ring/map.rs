@@ -65,7 +65,7 @@ impl Map {
         Ok(map)
     }
 
-    /// Bytes in the ring.
+    /// The size of the ring in bytes.
     pub(super) fn capacity(&self) -> usize {
         self.capacity
     }

@@ -8,13 +8,13 @@ use rustix::fs::{FileType, OFlags, SeekFrom, fcntl_getfl, fstat, seek};
 use rustix::io::Errno;
 
 use super::batch::Batch;
+use super::chunks::line_start;
 use super::error::Error;
 use super::fault;
 use super::output::Output;
 use super::parallel;
 use super::reader::{Extent, Next, Plan, Reader, WhenIdle, reopen};
 use super::region::Region;
-use super::stretches::line_start;
 use super::transform::{Flow, Transform};
 use super::writer::{Readers, SendMethod, Writer};
 use crate::pipe;
@@ -61,7 +61,7 @@ impl Engine {
     /// The fastest number of threads for a transform that does little work. For a file that is the number of CPUs that
     /// this process may use, up to four. For any other input it is one.
     ///
-    /// Each thread reads its own parts of a file, until memory bandwidth is used up. Any other input is read by one
+    /// Each thread reads its own chunks of a file, until memory bandwidth is used up. Any other input is read by one
     /// thread at a time, and a pipe's writer needs a second CPU. More threads than suggested are faster if transforming
     /// a batch takes longer than reading it.
     ///
@@ -172,7 +172,7 @@ impl Engine {
     /// Transforms all lines of `input` to `output` on up to `threads` threads, including the calling thread. Each
     /// thread has a clone of `transform`, and processes its batches in the order of the input.
     ///
-    /// Each thread reads its own parts of a regular file with pread(2), unless the transform is
+    /// Each thread reads its own chunks of a regular file with pread(2), unless the transform is
     /// [numbered](Transform::numbered). Any other input is read by one thread at a time. One thread at a time writes,
     /// and all threads transform concurrently. There are no queues: a thread that waits for its turn to write doesn't
     /// read, so a slow reader of the output slows the whole run.

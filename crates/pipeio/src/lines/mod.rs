@@ -42,6 +42,7 @@
 //! ```
 
 mod batch;
+mod chunks;
 mod engine;
 mod error;
 mod fault;
@@ -50,7 +51,6 @@ mod parallel;
 mod reader;
 mod region;
 mod simd;
-mod stretches;
 mod threads;
 mod transform;
 pub mod transforms;

@@ -10,13 +10,13 @@ use std::{hint, thread};
 
 use rustix::event::{EventfdFlags, eventfd};
 
+use super::chunks::Chunks;
 use super::engine::{Ended, Engine, Report};
 use super::error::Error;
 use super::fault;
 use super::output::{Output, Store};
 use super::reader::{Next, Reader, WhenIdle};
 use super::region::Region;
-use super::stretches::Stretches;
 use super::threads;
 use super::transform::{Flow, Transform};
 use super::writer::{Readers, Writer};
@@ -29,9 +29,9 @@ const SPIN_TIME: Duration = Duration::from_micros(50);
 struct Run<'e, 'fd> {
     engine: &'e Engine,
     input: Mutex<Input<'fd>>,
-    /// The parts of a file that all threads read concurrently. If set, the threads take their batches from here, not
+    /// The chunks of a file that all threads read concurrently. If set, the threads take their batches from here, not
     /// from `input`.
-    stretches: Option<Stretches<'fd>>,
+    chunks: Option<Chunks<'fd>>,
     output: Mutex<OrderedOutput<'fd>>,
     /// The batch to write next. Changed only with `output` locked.
     next: AtomicU64,
@@ -71,10 +71,10 @@ pub(super) fn run<T: Transform + Clone + Send>(
     // waits only for another thread's turn, which ends sooner than a sleeping thread wakes up.
     let spin_time = if reader.never_waits() && writer.never_waits() { SPIN_TIME } else { Duration::ZERO };
     let plan = reader.plan();
-    let stretches = Stretches::of(input, plan);
+    let chunks = Chunks::of(input, plan);
     let run = Run {
         engine,
-        stretches,
+        chunks,
         input: Mutex::new(Input { reader, batches: 0 }),
         output: Mutex::new(OrderedOutput { writer, ended: None }),
         next: AtomicU64::new(0),
@@ -93,8 +93,8 @@ pub(super) fn run<T: Transform + Clone + Send>(
     let Input { mut reader, .. } = run.input.into_inner().unwrap_or_else(PoisonError::into_inner);
     let OrderedOutput { mut writer, ended } = run.output.into_inner().unwrap_or_else(PoisonError::into_inner);
     let mut ended = ended.unwrap_or(Ok(Ended::Input))?;
-    if let Some(stretches) = run.stretches {
-        let (bytes, reads) = stretches.leave_position()?;
+    if let Some(chunks) = run.chunks {
+        let (bytes, reads) = chunks.leave_position()?;
         reader.continue_after(bytes, reads);
         if ended == Ended::Input {
             // Processes the input that is left: a last line without a terminator, a line that is too long, or bytes
@@ -109,8 +109,8 @@ impl<'fd> Run<'_, 'fd> {
     fn work<T: Transform>(&self, transform: &mut T, mut buffer: Region, mut store: Store) {
         let _unwinding = EndIfUnwinding(self);
         loop {
-            let (batch, read) = match &self.stretches {
-                Some(stretches) => stretches.take(&mut buffer),
+            let (batch, read) = match &self.chunks {
+                Some(chunks) => chunks.take(&mut buffer),
                 None => {
                     let mut input =
                         spin_for(self.spin_time, || self.input.try_lock().ok()).unwrap_or_else(|| lock(&self.input));
@@ -128,14 +128,14 @@ impl<'fd> Run<'_, 'fd> {
                 Err(error) => return self.end(self.wait_for_turn(batch), Err(error)),
             };
             let mut output = Output::new(store);
-            // No line begins in this stretch.
+            // No line begins in this chunk.
             let flow = match extent.len {
                 0 => Ok(Flow::Continue),
                 _ => transform.batch(&self.engine.batch_at(&buffer, extent), &mut output),
             };
             let flow = output.check_memory(flow);
             let Some(mut ordered) = self.wait_for_turn(batch) else { return };
-            if self.stretches.as_ref().is_some_and(|stretches| stretches.is_behind(batch)) {
+            if self.chunks.as_ref().is_some_and(|chunks| chunks.is_behind(batch)) {
                 return self.end(Some(ordered), Ok(Ended::Input));
             }
             let written = ordered.writer.write(&mut output);

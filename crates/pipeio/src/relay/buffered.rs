@@ -428,12 +428,12 @@ fn available() -> Option<u64> {
             }
             _ => continue,
         };
-        for folder in Path::new(path.trim_start_matches('/')).ancestors() {
-            let folder = Path::new(root).join(folder);
-            let number = |name: &str| fs::read_to_string(folder.join(name)).ok()?.trim().parse::<u64>().ok();
+        for directory in Path::new(path.trim_start_matches('/')).ancestors() {
+            let directory = Path::new(root).join(directory);
+            let number = |name: &str| fs::read_to_string(directory.join(name)).ok()?.trim().parse::<u64>().ok();
             let (Some(limit), Some(usage)) = (number(limit), number(usage)) else { continue };
             // The kernel can reclaim the page cache.
-            let files = fs::read_to_string(folder.join("memory.stat")).ok();
+            let files = fs::read_to_string(directory.join("memory.stat")).ok();
             let files = files.and_then(|text| line(&text, "file ").or_else(|| line(&text, "cache "))).unwrap_or(0);
             let left = limit.saturating_sub(usage.saturating_sub(files));
             least = Some(least.map_or(left, |least| least.min(left)));

@@ -104,7 +104,8 @@ pub(super) fn cost(group: &[MeasuredTrial]) -> Option<Candidate> {
     let shape = match (begin, departure(0).flatten()) {
         (Some(0), _) => format!("From {within} stages, the medians of {what} are within 10 % of a straight line"),
         (Some(_), _) => {
-            let excess = points[..fitted].iter().map(|point| of_real.excess(point.length, real_of(point)).abs());
+            let excess =
+                points[..fitted].iter().map(|point| of_real.relative_residual(point.length, real_of(point)).abs());
             let most = excess.fold(0.0, f64::max) * 100.0;
             format!(
                 "From {within} stages, the medians of {what} are within 10 % of a straight line; shorter chains deviate by up to {most:.0} %"

@@ -139,7 +139,7 @@ impl Shortfall {
     }
 }
 
-/// The reason why a trial is too short to answer a claim; `None` if it isn't. pipemark's own source and sink and
+/// The reason why a trial is too short to settle a claim; `None` if it isn't. pipemark's own source and sink and
 /// entrants start the clock when all processes have started, so only figures of chains include the start.
 fn shortfall(claim: &Claim, record: &Record) -> Option<Shortfall> {
     let middle = |figure: &dyn Fn(&Sample) -> Option<f64>| {

@@ -156,7 +156,7 @@ pub(super) fn by_size(contrasts: &[Contrast], all: &[ByteSize], pieces: &str) ->
     clauses.sort();
     if clauses.is_empty() && !contrasts.is_empty() && contrasts.iter().all(Contrast::is_equal) {
         let sizes: Vec<ByteSize> = contrasts.iter().map(size).collect();
-        return Some(format!("as fast (within 3 %) with {pieces} of {}", size_ranges(&sizes, all)));
+        return Some(format!("equally fast (within 3 %) with {pieces} of {}", size_ranges(&sizes, all)));
     }
     let mut clauses: Vec<String> = clauses.into_iter().map(|(_, clause)| clause).collect();
     let (certain, doubtful): (Vec<&Contrast>, Vec<&Contrast>) =

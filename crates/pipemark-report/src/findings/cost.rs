@@ -40,7 +40,8 @@ impl Cost {
         let straight = |points: usize| {
             let (sizes, times) = (&sizes[..points], &times[..points]);
             let line = FittedLine::fit(sizes, times, Weighting::Relative)?;
-            let near = sizes.iter().zip(times).all(|(size, time)| line.excess(*size, *time).abs() <= MAX_EXCESS);
+            let near =
+                sizes.iter().zip(times).all(|(size, time)| line.relative_residual(*size, *time).abs() <= MAX_EXCESS);
             let calls = line.intercept.value / line.at(sizes[0]);
             let bytes = 1.0 - line.intercept.value / line.at(sizes[points - 1]);
             let certain = |cost: &Coefficient| cost.low.is_some_and(|low| low > 0.0);

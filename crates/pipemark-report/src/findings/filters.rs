@@ -35,7 +35,7 @@ pub(super) fn compare_filters(parts: &[Vec<Vec<MeasuredTrial>>], records: &[Reco
     });
     let mut rules = vec![
         parts.iter().flat_map(|groups| by_feed(groups)).find_map(|groups| per_line(&groups)).into_iter().collect(),
-        timed.into_iter().filter_map(|group| delay(group, records)).collect(),
+        timed.into_iter().filter_map(|group| latency(group, records)).collect(),
     ];
     rules.extend(steps);
     rules.extend([each(&top_line), each(&published)]);
@@ -194,9 +194,9 @@ fn per_line(groups: &[Vec<MeasuredTrial>]) -> Option<Candidate> {
     Some(Candidate::new("lines-conjecture", 1.0, text, evidence))
 }
 
-/// The delay of a line through the fastest filter and through the slowest, at a fixed rate. Also names the filters that
-/// hold back lines.
-fn delay(group: &[MeasuredTrial], records: &[Record]) -> Option<Candidate> {
+/// The latency of a line through the fastest filter and through the slowest, at a fixed rate. Also names the filters
+/// that hold back lines.
+fn latency(group: &[MeasuredTrial], records: &[Record]) -> Option<Candidate> {
     let rate = lines(&group[0]).rate?;
     let transform = |filter: &Filter| filter_task(filter) == FilterTask::Transform;
     let filters = || group.iter().copied().filter(|one| transform(&lines(one).filter));
@@ -218,14 +218,13 @@ fn delay(group: &[MeasuredTrial], records: &[Record]) -> Option<Candidate> {
             Vec::from_iter(held.iter().copied()).join(", ")
         ),
     };
-    let text = format!("Median delay of a line at {rate} lines per second: {}{also}.", latencies.join(", "));
+    let text = format!("Median latency of a line at {rate} lines per second: {}{also}.", latencies.join(", "));
     let evidence =
         json!({ "rate": rate, "quickest": best.evidence(), "slowest": slowest.evidence(), "held_back_by": held });
     (latencies.len() > 1 || !held.is_empty()).then(|| Candidate::new("lines-latency", 1.0, text, evidence))
 }
 
-/// The throughput of the fastest and of the slowest filter, as shares of the throughput of a filter that only counts
-/// lines.
+/// The throughput of the fastest and of the slowest filter, relative to a filter that only counts lines.
 fn top_line(group: &[MeasuredTrial]) -> Option<Candidate> {
     let top = group.iter().find(|one| filter_task(&lines(one).filter) == FilterTask::Count)?;
     let filters = || group.iter().copied().filter(|one| filter_task(&lines(one).filter) == FilterTask::Transform);
@@ -234,7 +233,7 @@ fn top_line(group: &[MeasuredTrial]) -> Option<Candidate> {
     let share = Contrast::throughput(*top, best).filter(|_| slowest.record.id != best.record.id)?;
     let least = Contrast::throughput(*top, slowest)?;
     let text = format!(
-        "Throughput as a share of that of only counting the lines, {} ({}): fastest filter {}, {}; slowest filter {}, {}.",
+        "Throughput relative to only counting the lines, {} ({}): fastest filter {}, {}; slowest filter {}, {}.",
         feed_in_words(group),
         top.headline(),
         lines(&best).filter,
@@ -344,7 +343,7 @@ mod tests {
         let top = text(&found, "lines-top-line");
         assert!(
             top.starts_with(
-                "Throughput as a share of that of only counting the lines, fed by yes with lines of 285 bytes (4.00 GiB/s): fastest"
+                "Throughput relative to only counting the lines, fed by yes with lines of 285 bytes (4.00 GiB/s): fastest"
             ),
             "{top}"
         );

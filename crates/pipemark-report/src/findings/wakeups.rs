@@ -75,7 +75,7 @@ fn by_wait(base: MeasuredTrial, other: MeasuredTrial) -> Option<Candidate> {
     let text = format!(
         "{} instead of blocking is {}; CPU time: {cost_words}, {} s per {} instead of {} s: {}.",
         capitalised(waiting(other.ends().wait)),
-        speed.as_fast()?,
+        if speed.is_equal() { "equally fast (within 3 %)".to_owned() } else { speed.as_fast()? },
         seconds(other)?,
         if other.job.is_round_trip() { "million messages" } else { "GiB" },
         seconds(base)?,
@@ -255,7 +255,7 @@ mod tests {
         fn no_difference_is_reported_unless_inconclusive() {
             assert_eq!(
                 texts(&[("64k", 2.0, 2.0)], "cross", &STEADY),
-                ["Two cores against one core, write → read: as fast (within 3 %) with blocks of 64 KiB."]
+                ["Two cores against one core, write → read: equally fast (within 3 %) with blocks of 64 KiB."]
             );
             assert_eq!(texts(&[("64k", 2.0, 3.0)], "cross", &STEADY[..3]), [""; 0]);
             assert_eq!(texts(&[("64k", 2.0, 2.06)], "cross", &STEADY), [""; 0]);
@@ -285,7 +285,8 @@ mod tests {
             );
             assert!(texts("poll", 0.5, 0, &STEADY)[0].starts_with("Polling instead of blocking is only 0.50×"));
             assert!(
-                texts("spin", 1.0, 0, &STEADY)[0].contains("is as fast (within 3 %); CPU time: the same within 3 %")
+                texts("spin", 1.0, 0, &STEADY)[0]
+                    .contains("is equally fast (within 3 %); CPU time: the same within 3 %")
             );
         }
 

@@ -16,11 +16,11 @@ const MIB: f64 = (1u64 << 20) as f64;
 /// The environment variable that makes tests write the files instead of comparing them.
 const BLESS: &str = "PIPEMARK_BLESS";
 
-/// Compares `text` with the file at `path` (from the crate's folder), or replaces the file if [`BLESS`] is set.
+/// Compares `text` with the file at `path` (from the crate's directory), or replaces the file if [`BLESS`] is set.
 pub fn assert_file(path: &str, text: &str) {
     let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join(path);
     if std::env::var_os(BLESS).is_some() {
-        std::fs::create_dir_all(path.parent().expect("a file has a folder")).expect("folder for the file");
+        std::fs::create_dir_all(path.parent().expect("a file has a directory")).expect("directory for the file");
         std::fs::write(&path, text).expect("file written");
         return;
     }

@@ -22,10 +22,10 @@ impl Link for Fifo {
 
     fn connect(&self, params: &Ends, name: &Path) -> io::Result<Handles> {
         mknodat(CWD, name, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).map_err(|error| {
-            let folder = std::env::temp_dir();
+            let directory = std::env::temp_dir();
             let what = format!(
-                "can't create a FIFO in {}: {error}; set TMPDIR to a folder whose file system supports FIFOs, and allow mknodat in a system call filter",
-                folder.display()
+                "can't create a FIFO in {}: {error}; set TMPDIR to a directory whose file system supports FIFOs, and allow mknodat in a system call filter",
+                directory.display()
             );
             io::Error::new(io::ErrorKind::Unsupported, what)
         })?;

@@ -34,10 +34,10 @@ impl Link for UnixStream {
 pub fn connected_through(kind: SocketType, name: &Path) -> io::Result<(OwnedFd, OwnedFd)> {
     // A socket's name is limited to 107 bytes. The path through the directory's descriptor is short, regardless of
     // TMPDIR.
-    let folder =
+    let directory =
         open(name.parent().unwrap_or(name), OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
     let short =
-        Path::new("/proc/self/fd").join(folder.as_raw_fd().to_string()).join(name.file_name().unwrap_or_default());
+        Path::new("/proc/self/fd").join(directory.as_raw_fd().to_string()).join(name.file_name().unwrap_or_default());
     let address = SocketAddrUnix::new(short)?;
     let socket = || socket_with(AddressFamily::UNIX, kind, SocketFlags::CLOEXEC, None);
     let listener = socket()?;

@@ -14,7 +14,7 @@ const MAX_RUNS: u32 = 30;
 const PRECISION: f64 = 0.03;
 /// Approximate total time of an adaptive measurement.
 const BUDGET: Duration = Duration::from_secs(30);
-/// Time that a run may take in addition to its measuring time before the watchdog ends it.
+/// Time that a run may take in addition to the time per run before the watchdog ends it.
 const RUN_LIMIT: Duration = Duration::from_secs(60);
 /// The default seed. It is fixed, so that the same plan is run in the same order each time and two measurements differ
 /// less.
@@ -35,7 +35,7 @@ pub struct Schedule {
     /// The time budget of the whole measurement. After this time, only the minimum number of runs is completed. Ignored
     /// for [`Runs::Fixed`].
     pub budget: Duration,
-    /// The time after which the watchdog ends a run. Always longer than the longest measuring time.
+    /// The time after which the watchdog ends a run. Always longer than the longest time per run.
     pub run_limit: Duration,
     /// The seed for the order of the runs, content, delays and the bootstrap.
     pub seed: u64,
@@ -85,8 +85,8 @@ pub struct ScheduleChoices {
 }
 
 impl ScheduleChoices {
-    /// These choices, with `others` for the parts not chosen here. A number of runs chosen here discards the adaptive
-    /// choices of `others`. An adaptive choice made here turns the fixed number of runs of `others` into the minimum.
+    /// These choices, completed from `others`. If `self` fixes the number of runs, the adaptive choices of `others` are
+    /// ignored. If `self` has an adaptive choice, a fixed number of runs in `others` becomes the minimum.
     pub fn or(self, others: ScheduleChoices) -> ScheduleChoices {
         let fixed = self.runs.is_some();
         let adapts =

@@ -352,7 +352,7 @@ fn the_example_of_the_docs_is_a_suite() {
 }
 
 #[test]
-fn syntax_errors_have_a_place() {
+fn syntax_errors_have_a_position() {
     let error = plan_of("name = \"x\ntitle = \"X\"\n").unwrap_err().to_string();
     assert!(error.starts_with("x.toml:1:"), "{error}");
     let error = plan_of("").unwrap_err().to_string();

@@ -134,7 +134,7 @@ struct ClaimForm {
     published: String,
     open: Option<String>,
     shown_by: Option<Spanned<String>>,
-    /// The minimum number of bytes. Runs that moved fewer bytes don't answer the claim.
+    /// The minimum number of bytes. Runs that moved fewer bytes don't settle the claim.
     least: Option<Spanned<Scalar>>,
     times: Option<f64>,
     #[serde(default, rename = "in")]

@@ -77,7 +77,7 @@ pub struct Assignment {
     /// The end's handle of the link. For round trips, the end's handle of the return link follows.
     pub handles: Vec<Wire>,
     /// The directory that a keeper creates; `None` if it needs none.
-    pub folder: Option<PathBuf>,
+    pub directory: Option<PathBuf>,
 }
 
 /// The limits that the kernel granted to a link.
@@ -160,7 +160,7 @@ pub struct Done {
     /// A description of the first wrong byte; `None` if all bytes were right.
     pub fault: Option<String>,
     /// Number of bytes newly written, including warm-up.
-    pub made: u64,
+    pub written: u64,
     /// Number of bytes read by the CPU, including warm-up.
     pub read: u64,
     /// For a sink with several writers, the percentage of records split by other writers' bytes; otherwise `None`.
@@ -240,7 +240,7 @@ mod tests {
             job: Job::default(),
             seed: 9,
             handles: vec![Wire::Queue(3)],
-            folder: None,
+            directory: None,
         };
         send(&ours, &assignment, &[pipe.reader.as_fd(), pipe.writer.as_fd()]).unwrap();
         let (received, descriptors) = receive::<Assignment>(&theirs).unwrap().unwrap();

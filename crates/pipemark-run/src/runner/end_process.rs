@@ -179,8 +179,8 @@ impl EndProcess {
     /// Fill level and capacity in bytes of the pipe to this process; `None` if they cannot be read.
     pub fn pipe_fill(&self) -> Option<(u64, u64)> {
         let link = format!("pipe:[{}]", self.link?);
-        let folder = fs::read_dir(format!("/proc/{}/fd", self.peer.child.pid())).ok()?;
-        folder.flatten().map(|entry| entry.path()).find_map(|path| {
+        let directory = fs::read_dir(format!("/proc/{}/fd", self.peer.child.pid())).ok()?;
+        directory.flatten().map(|entry| entry.path()).find_map(|path| {
             if fs::read_link(&path).ok()?.to_str()? != link {
                 return None;
             }

@@ -143,7 +143,7 @@ impl FilterPipeline {
                 return Err(RunError::Failed(format!("{} {}", process.name(), process.describe_end(0))));
             }
         }
-        Err(RunError::Failed("the pipeline ended before the measuring time was over".to_owned()))
+        Err(RunError::Failed("the pipeline ended before the measurement was over".to_owned()))
     }
 
     /// Waits until the filter has exited, without reaping it, because its counters are read first.

@@ -35,15 +35,15 @@ pub fn make(link: &'static dyn Link, job: &Job, ends: &Ends) -> io::Result<(Hand
 pub struct Keeper {
     process: EndProcess,
     link: &'static dyn Link,
-    folder: PathBuf,
+    directory: PathBuf,
 }
 
 impl Keeper {
     fn start(link: &'static dyn Link, job: &Job) -> io::Result<(Handles, Keeper)> {
-        let folder = unused_path()?;
+        let directory = unused_path()?;
         // If both this process and the keeper are killed, a guard process removes the link by this name.
         if let Some(ends) = job.ends() {
-            guard::remember(&format!("{} {}", ends.link, folder.display()));
+            guard::remember(&format!("{} {}", ends.link, directory.display()));
         }
         let assignment = Assignment {
             role: EndRole::Keeper,
@@ -54,10 +54,10 @@ impl Keeper {
             pin: None,
             seed: 0,
             handles: Vec::new(),
-            folder: Some(folder.clone()),
+            directory: Some(directory.clone()),
         };
         let process = EndProcess::start(&assignment, &[]).map_err(io::Error::other)?;
-        let mut keeper = Keeper { process, link, folder };
+        let mut keeper = Keeper { process, link, directory };
         let mut descriptors = keeper.process.wait_for_reply(EXIT_TIMEOUT).map_err(io::Error::other)?.into_iter();
         match keeper.process.reply.take() {
             Some(Reply::Made(source, sink, Granted { message_limit, buffers })) => {
@@ -75,28 +75,28 @@ impl Drop for Keeper {
     fn drop(&mut self) {
         if !self.process.shut_down(EXIT_TIMEOUT) {
             // The keeper was killed or stopped and creates nothing more, so its link is removed by name.
-            remove_link(self.link, &self.folder);
+            remove_link(self.link, &self.directory);
         }
     }
 }
 
-fn remove_link(link: &dyn Link, folder: &Path) {
-    let _ = fs::remove_dir_all(folder);
-    link.remove(&folder.join("link"));
+fn remove_link(link: &dyn Link, directory: &Path) {
+    let _ = fs::remove_dir_all(directory);
+    link.remove(&directory.join("link"));
 }
 
 /// Removes a link or directory that a killed process left, by the name stored for the guards.
 pub fn remove(name: &str) {
-    let (kind, folder) = name.split_once(' ').unwrap_or_default();
+    let (kind, directory) = name.split_once(' ').unwrap_or_default();
     match kind.parse().ok().and_then(link::of) {
-        Some(link) => remove_link(link, Path::new(folder)),
-        None if kind == FOLDER => drop(fs::remove_dir_all(folder)),
+        Some(link) => remove_link(link, Path::new(directory)),
+        None if kind == DIRECTORY => drop(fs::remove_dir_all(directory)),
         None => {}
     }
 }
 
 /// The prefix of a directory's name in the list of names for the guards.
-const FOLDER: &str = "folder";
+const DIRECTORY: &str = "directory";
 
 /// A directory for the files of a foreign program. It is removed even if this process is killed.
 pub struct Scratch(pub PathBuf);
@@ -105,10 +105,10 @@ impl Scratch {
     /// # Errors
     /// If the directory can't be created.
     pub fn new() -> io::Result<Scratch> {
-        let folder = unused_path()?;
-        guard::remember(&format!("{FOLDER} {}", folder.display()));
-        make_folder(&folder)?;
-        Ok(Scratch(folder))
+        let directory = unused_path()?;
+        guard::remember(&format!("{DIRECTORY} {}", directory.display()));
+        make_directory(&directory)?;
+        Ok(Scratch(directory))
     }
 }
 
@@ -118,11 +118,13 @@ impl Drop for Scratch {
     }
 }
 
-fn make_folder(folder: &Path) -> io::Result<()> {
-    fs::DirBuilder::new().mode(0o700).create(folder).map_err(|error| {
+fn make_directory(directory: &Path) -> io::Result<()> {
+    fs::DirBuilder::new().mode(0o700).create(directory).map_err(|error| {
         let place = std::env::temp_dir();
-        let sentence =
-            format!("can't create a run's folder in {}: {error}; set TMPDIR to a writable folder", place.display());
+        let sentence = format!(
+            "can't create a run's directory in {}: {error}; set TMPDIR to a writable directory",
+            place.display()
+        );
         io::Error::new(io::ErrorKind::Unsupported, sentence)
     })
 }
@@ -140,8 +142,8 @@ pub fn main(assignment: &Assignment, socket: BorrowedFd<'_>) -> u8 {
     let connected = (|| {
         let ends = assignment.job.ends().ok_or(io::ErrorKind::InvalidInput)?;
         let link = link::of(ends.link).ok_or(io::ErrorKind::InvalidInput)?;
-        let folder = assignment.folder.as_deref().ok_or(io::ErrorKind::InvalidInput)?;
-        connect(link, ends, folder).map(|(handles, name)| (link, handles, name))
+        let directory = assignment.directory.as_deref().ok_or(io::ErrorKind::InvalidInput)?;
+        connect(link, ends, directory).map(|(handles, name)| (link, handles, name))
     })();
     let (link, handles, name) = match connected {
         Ok(connected) => connected,
@@ -164,15 +166,15 @@ pub fn main(assignment: &Assignment, socket: BorrowedFd<'_>) -> u8 {
     0
 }
 
-/// Creates the link. Returns its handles and its name. A file is created in `folder`, which is removed as soon as the
-/// link is open.
-fn connect(link: &dyn Link, ends: &Ends, folder: &Path) -> io::Result<(Handles, PathBuf)> {
-    let name = folder.join("link");
+/// Creates the link. Returns its handles and its name. A file is created in `directory`, which is removed as soon as
+/// the link is open.
+fn connect(link: &dyn Link, ends: &Ends, directory: &Path) -> io::Result<(Handles, PathBuf)> {
+    let name = directory.join("link");
     if link.naming() != Naming::File {
         return link.connect(ends, &name).map(|handles| (handles, name));
     }
-    make_folder(folder)?;
+    make_directory(directory)?;
     let handles = link.connect(ends, &name);
-    fs::remove_dir_all(folder)?;
+    fs::remove_dir_all(directory)?;
     Ok((handles?, name))
 }

@@ -169,7 +169,7 @@ fn run_supervised(
     let scratch = Scratch::new().map_err(RunError::failed("the program could not be run"))?;
     let spec = ProgramSpec {
         words,
-        folder: runnable.folder.clone(),
+        directory: runnable.directory.clone(),
         scratch: scratch.0.clone(),
         pin: conditions.cpus.map(|(cpu, _)| cpu),
     };

@@ -117,7 +117,7 @@ impl PairRun {
                     pin: conditions.cpus.map(|(source, sink)| if role == EndRole::Sink { sink } else { source }),
                     seed: conditions.seed,
                     handles: handles.iter().map(Wire::of).collect(),
-                    folder: None,
+                    directory: None,
                 };
                 let descriptors: Vec<_> =
                     std::iter::once(page.as_fd()).chain(handles.iter().filter_map(descriptor)).collect();
@@ -333,7 +333,7 @@ pub(super) fn verify(ends: &Ends, sources: &[Done], sinks: &[Done]) -> Result<()
         for (end, writes, reads) in [(source, true, both), (sink, both, true)] {
             let all = end.stats.bytes_in_all;
             let undone =
-                [(writes && ends.fresh(), end.made, "newly written"), (reads && ends.touched(), end.read, "read")];
+                [(writes && ends.fresh(), end.written, "newly written"), (reads && ends.touched(), end.read, "read")];
             if let Some((_, done, what)) = undone.into_iter().find(|(wanted, done, _)| *wanted && *done != all) {
                 return Err(RunError::Unverified(format!("{done} of {all} bytes were {what}")));
             }

@@ -48,7 +48,7 @@ pub struct ProgramSpec {
     /// The program and its arguments.
     pub words: Vec<String>,
     /// The working directory.
-    pub folder: PathBuf,
+    pub directory: PathBuf,
     /// The directory for the program's temporary files.
     pub scratch: PathBuf,
     /// The only CPU for all processes of the program; `None` allows all.
@@ -119,7 +119,7 @@ fn supervise(spec: &ProgramSpec) -> io::Result<ProgramResult> {
     let ((stdout, their_stdout), (stderr, their_stderr)) = (capture_output()?, capture_output()?);
     let begin = Instant::now();
     let mut command = Command::new(program);
-    command.args(arguments).current_dir(&spec.folder).env("TMPDIR", &spec.scratch);
+    command.args(arguments).current_dir(&spec.directory).env("TMPDIR", &spec.scratch);
     command.stdin(Stdio::null()).stdout(their_stdout).stderr(their_stderr);
     // The program runs in this process's group, which the parent kills if this process is killed.
     let main = Child::start(program, &mut command, ProcessGroup::Inherited)

@@ -7,11 +7,11 @@ vega=6.4.0
 vega_lite=6.5.0
 vega_interpreter=2.3.2
 
-folder=$(mktemp -d)
-trap 'rm -rf "$folder"' EXIT
-npm install --prefix "$folder" --no-package-lock --ignore-scripts --silent \
+directory=$(mktemp -d)
+trap 'rm -rf "$directory"' EXIT
+npm install --prefix "$directory" --no-package-lock --ignore-scripts --silent \
 	"vega@$vega" "vega-lite@$vega_lite" "vega-interpreter@$vega_interpreter"
-from="$folder/node_modules"
+from="$directory/node_modules"
 
 plain() {
 	sed '/^\/\/# sourceMappingURL=/d' "$1"

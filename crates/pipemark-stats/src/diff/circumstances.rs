@@ -61,51 +61,69 @@ fn warnings(side_input: SideInput) -> Vec<String> {
     all.iter().enumerate().filter_map(first).collect()
 }
 
-type Disturbance = (fn(&Warning) -> Option<f64>, &'static str, &'static str, f64);
+/// A disturbance by other processes, the hypervisor or a limit.
+struct Disturbance {
+    /// The figure in a warning.
+    figure: fn(&Warning) -> Option<f64>,
+    /// The text before the figure.
+    text: &'static str,
+    unit: &'static str,
+    /// With a larger difference between the sides, there is no verdict.
+    max_difference: f64,
+    advice: &'static str,
+}
 
-/// The disturbances. Each has a function that reads the figure from a warning, the text before the figure, the unit,
-/// and a maximum: with a larger difference between the sides there is no verdict.
+const QUIET_MACHINE: &str = "measure both again on a quiet machine";
+
 const DISTURBANCES: [Disturbance; 3] = [
-    (|warning| if let Warning::Load { busy } = warning { Some(*busy) } else { None }, "others used", " CPUs", 0.2),
-    (
-        |warning| if let Warning::Steal { percent } = warning { Some(*percent) } else { None },
-        "the hypervisor took",
-        " %",
-        2.0,
-    ),
-    (
-        |warning| if let Warning::Throttled { percent, .. } = warning { Some(*percent) } else { None },
-        "the control group's CPU limit throttled the processes for",
-        " %",
-        2.0,
-    ),
+    Disturbance {
+        figure: |warning| if let Warning::Load { busy } = warning { Some(*busy) } else { None },
+        text: "others used",
+        unit: " CPUs",
+        max_difference: 0.2,
+        advice: QUIET_MACHINE,
+    },
+    Disturbance {
+        figure: |warning| if let Warning::Steal { percent } = warning { Some(*percent) } else { None },
+        text: "the hypervisor took",
+        unit: " %",
+        max_difference: 2.0,
+        advice: QUIET_MACHINE,
+    },
+    Disturbance {
+        figure: |warning| if let Warning::Throttled { percent, .. } = warning { Some(*percent) } else { None },
+        text: "the control group's CPU limit throttled the processes for",
+        unit: " %",
+        max_difference: 2.0,
+        advice: "raise the CPU limit, or measure both under the same limit",
+    },
 ];
 
-/// The first disturbance that differs too much between the sides: its description for BASE and its figure for NEW.
-/// `None` if no disturbance does.
-fn unequal_disturbance(base: &[Document], new: &[Document]) -> Option<(String, String)> {
-    DISTURBANCES.iter().find_map(|(of, says, unit, most)| {
+/// The first disturbance that differs too much between the sides: its description for BASE, its figure for NEW, and
+/// advice. `None` if no disturbance does.
+fn unequal_disturbance(base: &[Document], new: &[Document]) -> Option<(String, String, &'static str)> {
+    DISTURBANCES.iter().find_map(|Disturbance { figure, text, unit, max_difference, advice }| {
         let mean = |documents: &[Document]| {
-            let found = documents.iter().flat_map(|document| &document.warnings).filter_map(of);
+            let found = documents.iter().flat_map(|document| &document.warnings).filter_map(figure);
             found.fold(0.0, |sum, of_one| sum + of_one) / documents.len() as f64
         };
         let (base, new) = (mean(base), mean(new));
         let with_unit = |figure: f64| format!("{figure:.2}{unit}");
-        ((base - new).abs() > *most).then(|| (format!("{says} {}", with_unit(base)), with_unit(new)))
+        ((base - new).abs() > *max_difference).then(|| (format!("{text} {}", with_unit(base)), with_unit(new), *advice))
     })
 }
 
 /// A sentence about a disturbance that was stronger on one side, so that it may have caused the change. `None` if there
 /// is no such disturbance.
 pub(super) fn disturbance_reason(base: SideInput, new: SideInput) -> Option<String> {
-    let (base, new) = unequal_disturbance(base.documents, new.documents)?;
-    Some(format!("unequal disturbance: {base} in BASE and {new} in NEW; measure both again on a quiet machine"))
+    let (base, new, advice) = unequal_disturbance(base.documents, new.documents)?;
+    Some(format!("unequal disturbance: {base} in BASE and {new} in NEW; {advice}"))
 }
 
 /// Describes a disturbance that was stronger or weaker in a session than in the previous session; `None` if there is no
 /// such disturbance.
 pub fn disturbances(before: &Document, after: &Document) -> Option<String> {
-    let (base, new) = unequal_disturbance(from_ref(before), from_ref(after))?;
+    let (base, new, _) = unequal_disturbance(from_ref(before), from_ref(after))?;
     Some(format!("a different load ({base} before, {new} after)"))
 }
 

@@ -7,7 +7,7 @@ use pipemark_model::{Estimate, digits};
 use crate::compare::{Comparison, MAX_FACTOR_TO_DECIDE, Pairing, compare, geometric_means};
 use crate::diff::trial_figures::FiguresByRound;
 use crate::family::Family;
-use crate::sessions::{JointComparisons, MIN_FREEDOM, Session, Sessions, Spread, compare_interleaved};
+use crate::sessions::{JointComparisons, MIN_DEGREES_OF_FREEDOM, Session, Sessions, Spread, compare_interleaved};
 use crate::verdict::{Criterion, Verdict};
 
 /// The minimum number of rounds that are compared as pairs: see [`crate::compare`].
@@ -125,9 +125,9 @@ impl PairFigures {
             if ratios.is_empty() {
                 (comparison.base_runs, comparison.new_runs) = (base.len(), new.len());
             }
-            let known = self.spread().map_or(0, |spread| spread.freedom);
+            let known = self.spread().map_or(0, |spread| spread.df);
             let why = (comparison.verdict == Verdict::Inconclusive).then(|| match known {
-                0..MIN_FREEDOM => self.too_few(),
+                0..MIN_DEGREES_OF_FREEDOM => self.too_few(),
                 _ => too_noisy(&comparison, criterion, "--sessions", self.base.len().max(self.new.len())),
             });
             return Ok((comparison, why));

@@ -68,14 +68,14 @@ fn sessions(document: &Document, day: &str) -> Vec<Document> {
     [1.0, 1.002, 0.998, 1.001, 0.999].into_iter().enumerate().map(session).collect()
 }
 
-fn of(base: &[Document], new: &[Document], history: &[Document]) -> Result<Diff, Refusal> {
+fn diff(base: &[Document], new: &[Document], history: &[Document]) -> Result<Diff, Refusal> {
     let side_input = |name, documents| SideInput { name, documents, settings: &[] };
     Diff::of(side_input("a.json", base), side_input("b.json", new), history, &Criterion::new)
 }
 
 /// Compares five sessions of BASE with five sessions of NEW.
 fn compare_five_sessions(base: &Document, new: &Document) -> Result<Diff, Refusal> {
-    of(&sessions(base, "01"), &sessions(new, "02"), &[])
+    diff(&sessions(base, "01"), &sessions(new, "02"), &[])
 }
 
 fn within(document: &Document, base: &[&str], new: &[&str]) -> Result<Diff, Refusal> {
@@ -253,7 +253,7 @@ fn there_is_no_verdict_across_methods() {
 fn other_differences_are_named() {
     let base = document(vec![record("e", &[], 1.0, &STEADY)]);
     assert_eq!(
-        of(from_ref(&base), from_ref(&base.clone()), &[]).unwrap().warnings,
+        diff(from_ref(&base), from_ref(&base.clone()), &[]).unwrap().warnings,
         ["both files hold the same measurement"]
     );
     let mut new = base.clone();
@@ -313,7 +313,7 @@ fn the_history_judges_one_session_per_side() {
     let base = document(vec![record("e", &[], 1.0, &STEADY)]);
     let mut new = document(vec![record("e", &[], 2.0, &STEADY)]);
     new.started = "2025-03-02T12:00:00Z".to_owned();
-    let judged = |history: &[Document]| of(from_ref(&base), from_ref(&new), history).unwrap();
+    let judged = |history: &[Document]| diff(from_ref(&base), from_ref(&new), history).unwrap();
     let why = |diff: &Diff| (diff.verdicts().next().unwrap(), diff.counted().next().unwrap().why.clone());
     let (verdict, reason) = why(&judged(&[]));
     assert_eq!(verdict, Verdict::Inconclusive);
@@ -325,11 +325,11 @@ fn the_history_judges_one_session_per_side() {
     assert_eq!(judged(&history).known_sessions, 5);
     assert_eq!(why(&judged(&history[..4])).0, Verdict::Inconclusive, "four sessions of one trial know too little");
     // If sessions differ by two thirds, the verdict on a change by a factor of two is inconclusive.
-    let mut loud = history.clone();
-    for (session, by) in loud.iter_mut().zip([3u64, 5, 3, 5, 4]) {
+    let mut noisy = history.clone();
+    for (session, by) in noisy.iter_mut().zip([3u64, 5, 3, 5, 4]) {
         session.trials[0].samples.iter_mut().for_each(|sample| sample.bytes = sample.bytes * by / 4);
     }
-    let (verdict, reason) = why(&judged(&loud));
+    let (verdict, reason) = why(&judged(&noisy));
     assert!(verdict == Verdict::Inconclusive && reason.unwrap().contains("smallest detectable change"));
     // Some sessions of the history don't count: sessions of other machines or methods, the compared sessions
     // themselves, and groups of one session.
@@ -354,11 +354,11 @@ fn the_history_judges_one_session_per_side() {
 fn unequal_disturbance_gives_no_verdict() {
     let base = document(vec![record("e", &[], 1.0, &STEADY), record("e", &[("block", "1k")], 1.0, &STEADY)]);
     let disturbances = [
-        (Warning::Load { busy: 0.9 }, "others used 0.00 CPUs in BASE and 0.90 CPUs in NEW"),
-        (Warning::Steal { percent: 9.0 }, "the hypervisor took 0.00 % in BASE"),
-        (Warning::Throttled { percent: 9.0, times: 7 }, "CPU limit throttled"),
+        (Warning::Load { busy: 0.9 }, "others used 0.00 CPUs in BASE and 0.90 CPUs in NEW", "quiet machine"),
+        (Warning::Steal { percent: 9.0 }, "the hypervisor took 0.00 % in BASE", "quiet machine"),
+        (Warning::Throttled { percent: 9.0, times: 7 }, "CPU limit throttled", "raise the CPU limit"),
     ];
-    for (warning, says) in disturbances {
+    for (warning, says, advice) in disturbances {
         let mut new = document(vec![record("e", &[], 2.0, &STEADY), record("e", &[("block", "1k")], 2.0, &STEADY)]);
         assert_eq!(compare_five_sessions(&base, &new).unwrap().count(Verdict::Better), 2);
         new.warnings.push(warning.clone());
@@ -367,7 +367,8 @@ fn unequal_disturbance_gives_no_verdict() {
             (diff.count(Verdict::Inconclusive), diff.groups[0].mean.unwrap().verdict),
             (2, Verdict::Inconclusive)
         );
-        assert!(diff.counted().all(|change| change.why.as_ref().unwrap().contains(says)), "{diff:?}");
+        let reasons: Vec<&String> = diff.counted().map(|change| change.why.as_ref().unwrap()).collect();
+        assert!(reasons.iter().all(|reason| reason.contains(says) && reason.contains(advice)), "{reasons:?}");
         let mut base = base.clone();
         base.warnings.push(warning);
         assert_eq!(compare_five_sessions(&base, &new).unwrap().count(Verdict::Better), 2, "both were disturbed alike");
@@ -416,7 +417,7 @@ fn figures_agree_with_the_change() {
     assert_eq!(steady.unwrap().groups[0].changes[0].typical, None);
     let base = document(vec![record("e", &[], 1.0, &[1.0, 1.01, 1.02, 1.03, 3.0, 3.01, 3.02])]);
     let new = document(vec![record("e", &[], 1.0, &[1.0, 1.02, 1.03, 3.0, 3.01, 3.02, 3.03])]);
-    let change = of(&[base], &[new], &[]).unwrap().groups[0].changes[0].clone();
+    let change = diff(&[base], &[new], &[]).unwrap().groups[0].changes[0].clone();
     assert!(change.new / change.base > 2.0 && change.comparison.change < 0.1, "{change:?}");
     let (base, new) = change.typical.expect("the medians suggest another");
     assert!((new / base - 1.0 - change.comparison.change).abs() < 0.01, "{change:?}");

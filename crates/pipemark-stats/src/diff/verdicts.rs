@@ -80,7 +80,7 @@ impl Diff {
                 None => measured.push((group, vec![pair])),
             }
         }
-        let judged = Adjustment::of(measured.iter().flat_map(|(_, pairs)| pairs), measured.len());
+        let adjustment = Adjustment::of(measured.iter().flat_map(|(_, pairs)| pairs), measured.len());
         let withheld = if same_sessions { None } else { disturbance_reason(base, new) };
         let group = |((name, mode), pairs): ((&str, Mode), Vec<Pair>)| {
             let (_, better) = mode.figure();
@@ -94,8 +94,8 @@ impl Diff {
                 title: titled.map_or(name, |experiment| &experiment.title).to_owned(),
                 mode,
                 better,
-                changes: changes(&pairs, &chosen, &judged, criterion(better))?,
-                mean: mean(&pairs, &judged, criterion(better)),
+                changes: changes(&pairs, &chosen, &adjustment, criterion(better))?,
+                mean: mean(&pairs, &adjustment, criterion(better)),
             };
             if let Some(reason) = &withheld {
                 for change in &mut group.changes {
@@ -208,12 +208,17 @@ impl Adjustment {
     }
 }
 
-fn changes(pairs: &[Pair], chosen: &[Key], judged: &Adjustment, criterion: Criterion) -> Result<Vec<Change>, Refusal> {
+fn changes(
+    pairs: &[Pair],
+    chosen: &[Key],
+    adjustment: &Adjustment,
+    criterion: Criterion,
+) -> Result<Vec<Change>, Refusal> {
     let jobs: Vec<&Job> = pairs.iter().map(|pair| &pair.base.job).collect();
     let names = names(&jobs, chosen);
     let change = |(pair, name): (&Pair, String)| {
         let (base, new) = (PairFigures::runs(&pair.series.base), PairFigures::runs(&pair.series.new));
-        let compared = pair.series.compare(&judged.family, judged.joint, criterion);
+        let compared = pair.series.compare(&adjustment.family, adjustment.joint, criterion);
         let (comparison, why) =
             compared.map_err(|error| Refusal(format!("trial '{}': {error}", pair.base.job.id())))?;
         let medians = [&base, &new].map(|runs| median(runs).expect("the comparison succeeded, so there are runs"));
@@ -254,12 +259,12 @@ fn typical_pair(medians: [f64; 2], runs: &[(f64, f64)], change: f64) -> Option<(
 }
 
 /// Compares the geometric means of the trials.
-fn mean(pairs: &[Pair], judged: &Adjustment, criterion: Criterion) -> Option<Comparison> {
+fn mean(pairs: &[Pair], adjustment: &Adjustment, criterion: Criterion) -> Option<Comparison> {
     let series: Vec<&PairFigures> = pairs.iter().filter(|pair| !pair.is_reference()).map(|pair| &pair.series).collect();
     if series.len() < 2 {
         return None;
     }
     // The prior is estimated from single trials and doesn't hold for their mean.
-    let joint = JointComparisons { prior: None, ..judged.joint };
-    Some(PairFigures::mean(&series)?.compare(&judged.family, joint, criterion).ok()?.0)
+    let joint = JointComparisons { prior: None, ..adjustment.joint };
+    Some(PairFigures::mean(&series)?.compare(&adjustment.family, joint, criterion).ok()?.0)
 }

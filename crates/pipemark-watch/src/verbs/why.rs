@@ -68,7 +68,7 @@ pub struct WatchedOptions {
     /// Write all results as JSON to FILE; '-' is standard output
     #[arg(long, value_name = "FILE|-", value_parser = destination)]
     pub json: Option<Destination>,
-    /// Save the activity of each stage in the history; 'pipemark report' draws it over time
+    /// Save the activity of each stage in the history; 'pipemark report' charts it over time
     #[arg(long)]
     record: bool,
     /// Never open a pipe, not even to read its capacity

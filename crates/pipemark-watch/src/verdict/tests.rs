@@ -96,7 +96,7 @@ fn the_reason_of_a_stage_is_its_wait() {
 }
 
 #[test]
-fn a_busy_stage_that_waits_for_something_unknown_is_not_the_slow_one() {
+fn a_busy_stage_that_waits_for_something_unknown_is_not_the_bottleneck() {
     let waits = StageFigures { computing: 0.02, other: 0.95, ..stage(1, 97, 3, 0) };
     for computes in [stage(2, 98, 2, 0), stage(2, 90, 10, 0)] {
         let found = verdict(&line(vec![waits.clone(), computes]));
@@ -357,7 +357,7 @@ fn a_pipeline_stopped_by_ctrl_z_is_reported_as_stopped() {
 }
 
 #[test]
-fn a_stage_that_waits_for_input_while_it_works_is_not_the_slow_one() {
+fn a_stage_that_waits_for_input_while_it_works_is_not_the_bottleneck() {
     let zstd = StageFigures { threads: 5, hungry: 0.7, cpu: Some(0.9), ..stage(2, 94, 6, 0) };
     let found = verdict(&line(vec![stage(1, 97, 0, 3), zstd]));
     assert_eq!((found.kind, found.stage), (VerdictKind::Stage, Some(1)), "{}", found.text);

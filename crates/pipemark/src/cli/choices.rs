@@ -35,7 +35,7 @@ pub fn choices(sections: &[(String, Vec<ListedChoice>)]) -> Sheet {
 /// A language with its programs, or the reason why they can't be measured here.
 #[derive(Debug, Clone)]
 pub struct LanguageChoice {
-    /// The name of its folder.
+    /// The name of its directory.
     pub language: String,
     /// The language's own name.
     pub name: String,

@@ -18,8 +18,8 @@ use crate::cli::{noise_floor, read};
 pub struct CompareOptions {
     /// The reference and the new measurement: a run number or label of the history, or a JSON file; - is standard input
     ///
-    /// All runs with a label are sessions of one measurement, as are all documents in a file. With --base and --new,
-    /// one measurement is enough.
+    /// Runs with the same label are sessions of one measurement, as are the documents in one file. With --base and
+    /// --new, one measurement is enough.
     #[arg(value_name = "BASE NEW", num_args = 1..=2, required_unless_present = "aa")]
     files: Vec<String>,
     /// Take trials with these parameters as the reference

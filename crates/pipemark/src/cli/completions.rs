@@ -21,16 +21,16 @@ pub fn completions(shell: Shell) -> VerbResult {
     Ok(out.flush()?)
 }
 
-/// Writes a man page for the program and one for each verb into an existing folder. The program's page ends with its
+/// Writes a man page for the program and one for each verb into an existing directory. The program's page ends with its
 /// licence and, if `Cargo.toml` names one, its repository.
-pub fn man(folder: &Path) -> VerbResult {
-    let failed = |error| ExitError::failed(format_args!("cannot write man pages to {}: {error}", folder.display()));
-    clap_mangen::generate_to(command(), folder).map_err(failed)?;
+pub fn man(directory: &Path) -> VerbResult {
+    let failed = |error| ExitError::failed(format_args!("cannot write man pages to {}: {error}", directory.display()));
+    clap_mangen::generate_to(command(), directory).map_err(failed)?;
     let mut end = format!(".SH LICENSE\n{}\n", env!("CARGO_PKG_LICENSE"));
     let repository = env!("CARGO_PKG_REPOSITORY");
     if !repository.is_empty() {
         end += &format!(".SH \"REPORTING BUGS\"\n{repository}\n");
     }
-    let page = OpenOptions::new().append(true).open(folder.join("pipemark.1"));
+    let page = OpenOptions::new().append(true).open(directory.join("pipemark.1"));
     page.and_then(|mut page| page.write_all(end.as_bytes())).map_err(failed)
 }

@@ -15,22 +15,22 @@ use pipemark_run::plan::{Plan, Suite};
 
 use crate::cli::choices::{self, LanguageChoice};
 
-/// The suite that includes every language with a folder.
+/// The suite that includes every language with a directory.
 const SUITE: &str = "languages";
 
-/// The folder of the entrants, and the languages to measure.
+/// The directory of the entrants, and the languages to measure.
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Programs in other languages")]
 pub struct EntrantOptions {
-    /// Folder with the programs [default: ./entrants]
+    /// Directory with the programs [default: ./entrants]
     #[arg(long, value_name = "DIR")]
     entrants: Option<PathBuf>,
-    /// Use only these languages, by folder name; 'run' also measures the baseline of the ratios
+    /// Use only these languages, by directory name; 'run' also measures the baseline of the ratios
     #[arg(long, value_name = "LANGUAGE,…", value_delimiter = ',')]
     only: Vec<Language>,
 }
 
-/// The entrants in the folder, and the languages chosen from them.
+/// The entrants in the directory, and the languages chosen from them.
 fn find_entrants(options: &EntrantOptions) -> Result<(Entrants, Vec<Language>), String> {
     let entrants = Entrants::find(options.entrants.as_deref())?;
     // A third-party benchmark isn't a language, and is measured only if a suite names it.
@@ -98,7 +98,7 @@ pub fn build(options: &EntrantOptions) -> VerbResult {
 }
 
 /// Restricts a suite to the chosen languages. If the user chose none, the suite `languages` measures all languages that
-/// have a folder.
+/// have a directory.
 ///
 /// # Errors
 /// If there is no such language, or the suite has no languages.
@@ -114,7 +114,8 @@ pub fn choose(suite: &mut Suite, word: &str, options: &EntrantOptions, verify: O
     }
     if word == SUITE || !options.only.is_empty() {
         let (_, mut languages) = find_entrants(options)?;
-        // Languages that the suite names but that have no folder are shown as skipped, unless the user chose languages.
+        // Languages that the suite names but that have no directory are shown as skipped, unless the user chose
+        // languages.
         if options.only.is_empty() {
             let named = named.into_iter().filter_map(|name| name.parse().ok());
             languages.extend(BTreeSet::from_iter(named.filter(|language| !languages.contains(language))));

@@ -178,7 +178,7 @@ pub fn command() -> Command {
     ))
 }
 
-/// `pipemark __man FOLDER` writes man pages. Help and completions omit it: only `make install` needs it.
+/// `pipemark __man DIR` writes man pages. Help and completions omit it: only `make install` needs it.
 const MAN_VERB: &str = "__man";
 
 /// Adds the verb that was probably meant. clap makes no suggestion for words as short as `wy`.
@@ -198,10 +198,10 @@ fn with_nearest_verb(mut error: clap::Error, words: &[OsString]) -> clap::Error 
 
 /// Runs the command line; returns the exit code.
 pub fn main(words: Vec<OsString>) -> u8 {
-    if let [_, verb, folder] = words.as_slice()
+    if let [_, verb, directory] = words.as_slice()
         && verb == MAN_VERB
     {
-        return finish(completions::man(Path::new(folder)));
+        return finish(completions::man(Path::new(directory)));
     }
     // A stage of a pipeline should start as fast as cat. Parsing even this short command line would take 0.14 of 1.6
     // ms.

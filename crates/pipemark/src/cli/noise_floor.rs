@@ -111,7 +111,7 @@ fn floors(
     };
     let floor = |sessions: usize| {
         let count = sessions as f64;
-        let see = |error: f64, freedom| smallest_change(error.sqrt(), freedom, 1, criterion);
+        let see = |error: f64, df| smallest_change(error.sqrt(), df, 1, criterion);
         Floor {
             sessions,
             two_files: see(2.0 * own / count, 2 * sessions - 2),

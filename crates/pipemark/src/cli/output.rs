@@ -147,7 +147,7 @@ pub fn save_watched_report(report: &PipelineReport) {
         ..measure::empty_document()
     };
     if let Some(id) = save_document(&document, &KeepOptions::default()) {
-        say(format_args!("recorded as run {id}: 'pipemark report {id}' draws it"));
+        say(format_args!("recorded as run {id}; charts: 'pipemark report {id}'"));
     }
 }
 
@@ -173,7 +173,7 @@ pub fn render_document(format: Format, all: bool, document: &Document, kept: Opt
     Ok(terminal().render(&sheet::brief(&document, &pointers)))
 }
 
-/// The report of documents, as a page that contains them.
+/// The report page of documents, with the documents embedded.
 ///
 /// # Errors
 /// If one of them can't be written as JSON or compressed.

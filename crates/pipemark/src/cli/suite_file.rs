@@ -63,14 +63,14 @@ mod tests {
 
     use super::*;
 
-    /// A folder that is removed at the end of the test.
-    struct Folder(PathBuf);
+    /// A directory that is removed at the end of the test.
+    struct Directory(PathBuf);
 
-    impl Folder {
-        fn new(name: &str) -> Folder {
+    impl Directory {
+        fn new(name: &str) -> Directory {
             let path = std::env::temp_dir().join(format!("pipemark-suite-{name}-{}", std::process::id()));
             fs::create_dir(&path).unwrap();
-            Folder(path)
+            Directory(path)
         }
 
         fn file(&self, content: &[u8]) -> String {
@@ -80,7 +80,7 @@ mod tests {
         }
     }
 
-    impl Drop for Folder {
+    impl Drop for Directory {
         fn drop(&mut self) {
             let _ = fs::remove_dir_all(&self.0);
         }
@@ -89,8 +89,8 @@ mod tests {
     #[test]
     fn names_are_suites_and_paths_are_files() {
         assert_eq!(find("quick").unwrap().name, "quick");
-        let folder = Folder::new("paths");
-        let path = folder.file(embedded("block-size").unwrap().as_bytes());
+        let directory = Directory::new("paths");
+        let path = directory.file(embedded("block-size").unwrap().as_bytes());
         assert_eq!(find(&path).unwrap().name, "block-size");
         assert!(find("./quick").unwrap_err().contains("no such file"));
         assert!(find("quick.toml").unwrap_err().contains("no such file"));
@@ -100,8 +100,8 @@ mod tests {
 
     #[test]
     fn errors_name_the_file() {
-        let folder = Folder::new("names");
-        let path = folder.file(b"name = \"x\"\ntitel = 1\n");
+        let directory = Directory::new("names");
+        let path = directory.file(b"name = \"x\"\ntitel = 1\n");
         let error = find(&path).unwrap_err();
         assert!(error.starts_with(&format!("{path}:2:1: 'titel' is unknown here")), "{error}");
         assert!(error.contains("did you mean title?"), "{error}");
@@ -109,14 +109,14 @@ mod tests {
 
     #[test]
     fn unreadable_files_are_errors_not_waits() {
-        let folder = Folder::new("kinds");
-        let path = folder.file(b"name = \"x\"\n\xff\xfe\n");
+        let directory = Directory::new("kinds");
+        let path = directory.file(b"name = \"x\"\n\xff\xfe\n");
         assert!(find(&path).unwrap_err().contains(":2: this line is not UTF-8"));
-        let path = folder.file(&vec![b' '; MAX_SUITE_BYTES + 1]);
+        let path = directory.file(&vec![b' '; MAX_SUITE_BYTES + 1]);
         assert!(find(&path).unwrap_err().contains("larger than 1 MiB"));
-        assert!(find(&format!("{}/", folder.0.display())).unwrap_err().contains("is a directory"));
+        assert!(find(&format!("{}/", directory.0.display())).unwrap_err().contains("is a directory"));
         assert!(find("/dev/zero").unwrap_err().contains("not a regular file"));
-        let fifo = folder.0.join("fifo.toml");
+        let fifo = directory.0.join("fifo.toml");
         rustix::fs::mknodat(
             rustix::fs::CWD,
             &fifo,

@@ -45,7 +45,7 @@ pub enum EntryOutcome {
     Partial,
     /// A trial failed, or none could run.
     Failed,
-    /// Bytes were wrong.
+    /// Verification found wrong bytes.
     NotVerified,
 }
 

@@ -37,20 +37,21 @@ impl HistoryError {
         self
     }
 
-    /// Adds advice for a file system without locks. On such a file system, the lock folder of a killed process remains.
+    /// Adds advice for a file system without locks. On such a file system, the lock directory of a killed process
+    /// remains.
     pub(super) fn without_locks(mut self, locks: bool, path: &Path) -> HistoryError {
         if !locks && self.what.contains("locked by another process") {
             self.what.push_str(&format!(
-                "; its file system has no locks, so if no pipemark runs, remove the folder {}.lock",
+                "; its file system has no locks, so if no pipemark runs, remove the directory {}.lock",
                 escaped_path(path)
             ));
         }
         self
     }
 
-    pub(super) fn folder(folder: &Path, error: &io::Error) -> HistoryError {
-        let what = format!("can't be used as the history's folder: {}; use --db FILE", without_errno(error));
-        HistoryError::of(folder, what)
+    pub(super) fn directory(directory: &Path, error: &io::Error) -> HistoryError {
+        let what = format!("can't be used as the history's directory: {}; use --db FILE", without_errno(error));
+        HistoryError::of(directory, what)
     }
 
     pub(super) fn file(path: &Path, error: &io::Error) -> HistoryError {
@@ -73,9 +74,9 @@ impl From<rusqlite::Error> for HistoryError {
                 )
             }
             Some(ErrorCode::DiskFull) => "is on a full disk; free some space, or use another --db FILE".into(),
-            Some(ErrorCode::ReadOnly) => "or its folder can't be written to; use another --db FILE".into(),
+            Some(ErrorCode::ReadOnly) => "or its directory can't be written to; use another --db FILE".into(),
             Some(ErrorCode::CannotOpen) => {
-                "or its journal can't be opened; see the folder's permissions, or use another --db FILE".into()
+                "or its journal can't be opened; see the directory's permissions, or use another --db FILE".into()
             }
             Some(ErrorCode::NotADatabase) => "is not an SQLite database; use another --db FILE".into(),
             Some(ErrorCode::DatabaseCorrupt) => {

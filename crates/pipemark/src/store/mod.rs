@@ -2,7 +2,7 @@
 //! writes it. The fields for lists are stored separately, so that lists never read a document.
 //!
 //! SQLite uses a rollback journal, not a write-ahead log. So between runs the history is a single file, works on
-//! network file systems, and can be read in a read-only folder.
+//! network file systems, and can be read in a read-only directory.
 
 mod entry;
 mod error;
@@ -72,14 +72,14 @@ impl History {
     /// Opens the history at `path`, or at the default path, for writing. Creates it if there is none.
     ///
     /// # Errors
-    /// If the file or its folder doesn't belong to the user or can't be written, or if the file isn't a history or has
-    /// a newer format.
+    /// If the file or its directory doesn't belong to the user or can't be written, or if the file isn't a history or
+    /// has a newer format.
     pub fn create(path: Option<&Path>) -> Result<History, HistoryError> {
         let path = match path {
             Some(path) => path.to_owned(),
             None => {
                 let path = default_path()?;
-                path::create_folder(&path)?;
+                path::create_directory(&path)?;
                 path
             }
         };
@@ -100,7 +100,7 @@ impl History {
         History::connect_with(path, locks)
     }
 
-    /// On a file system without locks, writers and readers exclude each other with a folder next to the database,
+    /// On a file system without locks, writers and readers exclude each other with a directory next to the database,
     /// FILE.lock.
     fn connect_with(path: PathBuf, locks: bool) -> Result<History, HistoryError> {
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NOFOLLOW;
@@ -114,7 +114,7 @@ impl History {
             connection.pragma_update(None, "trusted_schema", false)?;
             connection.pragma_update(None, "foreign_keys", true)?;
             connection.pragma_update(None, "temp_store", "MEMORY")?;
-            // The folder is synchronized too, so that a deleted journal doesn't reappear after a power cut.
+            // The directory is synchronized too, so that a deleted journal doesn't reappear after a power cut.
             connection.pragma_update(None, "synchronous", "EXTRA")?;
             version::migrate(&mut connection)?;
             Ok(connection)
@@ -284,13 +284,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn without_file_locks_writers_exclude_each_other_by_a_folder() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = path::create(&folder.path().join("history.db")).unwrap();
-        let lock = folder.path().join("history.db.lock");
+    fn without_file_locks_writers_exclude_each_other_by_a_directory() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = path::create(&directory.path().join("history.db")).unwrap();
+        let lock = directory.path().join("history.db.lock");
         let mut history = History::connect_with(path.clone(), false).unwrap();
         assert_eq!(history.count().unwrap(), 0);
-        assert!(!lock.exists(), "the lock folder remains although nobody reads or writes");
+        assert!(!lock.exists(), "the lock directory remains although nobody reads or writes");
         history.connection.busy_timeout(Duration::ZERO).unwrap();
         // Simulates another process that is writing, or was killed while writing.
         std::fs::create_dir(&lock).unwrap();
@@ -301,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stale_lock_folder_is_named() {
+    fn a_stale_lock_directory_is_named() {
         let error =
             HistoryError::of(Path::new("/x/h.db"), "was locked by another process for 10 seconds; end that process");
         let error = error.without_locks(false, Path::new("/x/h.db")).to_string();

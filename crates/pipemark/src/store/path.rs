@@ -1,5 +1,5 @@
-//! The file of the history and its folder, which must belong to the user. Nothing is written through a symbolic link or
-//! into a file that others could have put there, and new files and folders are private from the start.
+//! The file of the history and its directory, which must belong to the user. Nothing is written through a symbolic link
+//! or into a file that others could have put there, and new files and directories are private from the start.
 
 use std::fs::{self, DirBuilder, Metadata, OpenOptions};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
@@ -18,7 +18,7 @@ use crate::store::error::escaped_path;
 /// If the environment names no place.
 pub fn default_path() -> Result<PathBuf, HistoryError> {
     let set = |name: &str| env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
-    let folder = match (set("XDG_DATA_HOME"), set("HOME")) {
+    let directory = match (set("XDG_DATA_HOME"), set("HOME")) {
         (Some(data), _) if data.is_absolute() => data,
         (Some(data), _) => {
             return Err(HistoryError::new(format!(
@@ -33,25 +33,29 @@ pub fn default_path() -> Result<PathBuf, HistoryError> {
             ));
         }
     };
-    Ok(folder.join("pipemark/history.db"))
+    Ok(directory.join("pipemark/history.db"))
 }
 
-/// Creates the folder of the default path, and missing ones above it, for the user alone.
-pub(super) fn create_folder(path: &Path) -> Result<(), HistoryError> {
-    let folder = parent_folder(path);
-    // The nearest existing folder, with links followed. Under sudo, HOME may belong to another user, and a link may
-    // lead to another user's folder.
-    let nearest = folder.ancestors().find_map(|above| Some((above, fs::metadata(above).ok()?)));
+/// Creates the directory of the default path, and missing ones above it, for the user alone.
+pub(super) fn create_directory(path: &Path) -> Result<(), HistoryError> {
+    let directory = parent_directory(path);
+    // The nearest existing directory, with links followed. Under sudo, HOME may belong to another user, and a link may
+    // lead to another user's directory.
+    let nearest = directory.ancestors().find_map(|above| Some((above, fs::metadata(above).ok()?)));
     if let Some((above, metadata)) = nearest
         && metadata.uid() != geteuid().as_raw()
-        && (above == folder || geteuid().is_root())
+        && (above == directory || geteuid().is_root())
     {
         return Err(HistoryError::of(
             above,
             format!("belongs to user {}, so the history isn't kept there; use --db FILE, or sudo -H", metadata.uid()),
         ));
     }
-    DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(|error| HistoryError::folder(folder, &error))
+    DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(directory)
+        .map_err(|error| HistoryError::directory(directory, &error))
 }
 
 /// The real path of the file at `path`. Creates the file if it doesn't exist.
@@ -68,7 +72,7 @@ pub(super) fn create(path: &Path) -> Result<PathBuf, HistoryError> {
 
 /// The real path of the file at `path`; `None` if it doesn't exist.
 pub(super) fn find(path: &Path) -> Result<Option<PathBuf>, HistoryError> {
-    // If the folder is missing, there is no file either.
+    // If the directory is missing, there is no file either.
     if fs::symlink_metadata(path).is_err_and(|error| error.kind() == io::ErrorKind::NotFound) {
         return Ok(None);
     }
@@ -76,12 +80,12 @@ pub(super) fn find(path: &Path) -> Result<Option<PathBuf>, HistoryError> {
     Ok(check_owned(&real)?.then_some(real))
 }
 
-/// `path` with links in its folder followed. If the file itself is a link, it is not followed, because SQLite refuses
-/// such links too.
+/// `path` with links in its directory followed. If the file itself is a link, it is not followed, because SQLite
+/// refuses such links too.
 fn real_path(path: &Path) -> Result<PathBuf, HistoryError> {
-    let Some(name) = path.file_name() else { return Err(HistoryError::of(path, "is a folder; name a file in it")) };
-    let folder = parent_folder(path);
-    Ok(fs::canonicalize(folder).map_err(|error| HistoryError::folder(folder, &error))?.join(name))
+    let Some(name) = path.file_name() else { return Err(HistoryError::of(path, "is a directory; name a file in it")) };
+    let directory = parent_directory(path);
+    Ok(fs::canonicalize(directory).map_err(|error| HistoryError::directory(directory, &error))?.join(name))
 }
 
 /// Whether the file system has locks. NFS without lockd, some FUSE file systems and 9p have none, and SQLite takes
@@ -98,8 +102,8 @@ fn means_no_locks(errno: Errno) -> bool {
     matches!(errno, Errno::NOLCK | Errno::NOSYS | Errno::OPNOTSUPP | Errno::INVAL)
 }
 
-fn parent_folder(path: &Path) -> &Path {
-    path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
+fn parent_directory(path: &Path) -> &Path {
+    path.parent().filter(|directory| !directory.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
 /// Returns whether the file exists. Checks the owner of the file and of the journal that SQLite would replay into it.
@@ -121,7 +125,7 @@ fn refusal_reason(metadata: &Metadata) -> Option<String> {
     if kind.is_symlink() {
         Some("is a symbolic link, which is not followed; use --db with the file itself".to_owned())
     } else if kind.is_dir() {
-        Some("is a folder; use --db with a file in it".to_owned())
+        Some("is a directory; use --db with a file in it".to_owned())
     } else if !kind.is_file() {
         Some("is not a regular file; use another --db FILE".to_owned())
     } else if metadata.uid() != geteuid().as_raw() {
@@ -145,8 +149,8 @@ mod tests {
         for errno in [Errno::NOLCK, Errno::NOSYS, Errno::OPNOTSUPP] {
             assert!(means_no_locks(errno), "{errno:?}");
         }
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("file");
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("file");
         assert!(has_locks(&path), "SQLite reports a file that can't be opened");
         fs::write(&path, "").unwrap();
         assert!(has_locks(&path));

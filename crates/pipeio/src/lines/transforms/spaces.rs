@@ -96,7 +96,7 @@ const fn header_len(many: bool) -> usize {
 const SHORT: usize = 16;
 
 /// The number of words processed before the room left in the output and the line's length are checked again.
-const CHUNK: usize = 64;
+const WORDS_PER_CHECK: usize = 64;
 
 /// A line from this length on is passed to the output, which decides whether to copy or to lend it.
 const LONG: usize = 16 << 10;
@@ -123,7 +123,7 @@ unsafe fn run<'b, L: Lanes>(batch: &Batch<'b>, shapes: &mut Shapes, output: &mut
             at = from + line.finish_long(&bytes[from..], terminator, output)?;
             continue;
         }
-        let words = CHUNK.min((bytes.len() - at) / WORD - 1);
+        let words = WORDS_PER_CHECK.min((bytes.len() - at) / WORD - 1);
         let room = output.spare(line.filled + room_for(words))?;
         // SAFETY: from `at` on, `bytes` has at least `words` words and one more, as computed above. `room` has space
         // for them after the line in progress, and is the output's own memory. The caller guarantees that the CPU

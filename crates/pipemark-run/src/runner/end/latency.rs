@@ -47,7 +47,7 @@ struct LatencySide<S: ?Sized, R: ?Sized> {
     sent: u64,
     received: u64,
     /// Number of bytes newly written.
-    made: u64,
+    written: u64,
     /// Number of bytes read.
     read: u64,
     calls: u32,
@@ -71,7 +71,7 @@ impl<S: Sender + ?Sized, R: Receiver + ?Sized> LatencySide<S, R> {
             check: ends.verify != Verify::None && ends.link.transfers(),
             sent: 0,
             received: 0,
-            made: 0,
+            written: 0,
             read: 0,
             calls: 0,
         })
@@ -81,7 +81,7 @@ impl<S: Sender + ?Sized, R: Receiver + ?Sized> LatencySide<S, R> {
     fn send(&mut self) -> io::Result<()> {
         if self.fresh {
             self.ours.fill(self.sent, self.sender.fresh(self.block)?);
-            self.made += self.block as u64;
+            self.written += self.block as u64;
         }
         let moved = self.sender.send(self.block)?;
         self.sent += moved.bytes as u64;
@@ -127,7 +127,7 @@ impl<S: Sender + ?Sized, R: Receiver + ?Sized> LatencySide<S, R> {
     /// The byte counts, and the first fault.
     fn done(&self) -> Done {
         let fault = self.theirs.fault().map(|fault| fault.to_string());
-        Done { fault, made: self.made, read: self.read, ..Done::default() }
+        Done { fault, written: self.written, read: self.read, ..Done::default() }
     }
 
     /// Ends the warm-up. The bytes of the warm-up are always verified, which tests the path without slowing down the

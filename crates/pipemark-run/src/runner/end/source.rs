@@ -25,7 +25,7 @@ struct SourceEnd<'a> {
     busy: SimulatedWork,
     position: u64,
     /// Number of bytes newly written.
-    made: u64,
+    written: u64,
 }
 
 pub(super) fn run(end: &TrialEnd, link: &dyn Link, handle: Handle) -> io::Result<Done> {
@@ -42,9 +42,9 @@ pub(super) fn run(end: &TrialEnd, link: &dyn Link, handle: Handle) -> io::Result
         })?;
     }
     let (block, busy) = (ends.block.as_usize(), end.busy(ends.write_delay));
-    let mut source = SourceEnd { end, sender, pattern, content, block, busy, position: 0, made: 0 };
+    let mut source = SourceEnd { end, sender, pattern, content, block, busy, position: 0, written: 0 };
     let stats = end.stats(source.speed_without_transfer()?);
-    source.made = 0;
+    source.written = 0;
 
     end.control.wait_at_barrier(1)?;
     let chained = end.chained();
@@ -82,7 +82,7 @@ pub(super) fn run(end: &TrialEnd, link: &dyn Link, handle: Handle) -> io::Result
     let mut stats = meter.stop(source.position - before, own_ns, stats);
     stats.bytes_in_all = source.position;
     stats.xor = pattern.xor(source.position);
-    let made = source.made;
+    let written = source.written;
     // The speed is measured before and after the window, and the higher value is used, because either measurement may
     // be disturbed. The window of a chain isn't over here, so a chain's source isn't measured again.
     if let (false, Some(ceiling)) = (chained, stats.ceiling) {
@@ -92,7 +92,7 @@ pub(super) fn run(end: &TrialEnd, link: &dyn Link, handle: Handle) -> io::Result
     source.sender.finish()?;
     let note = source.sender.note();
     drop(source);
-    Ok(Done { stats, note, huge_bytes, made, ..Done::default() })
+    Ok(Done { stats, note, huge_bytes, written, ..Done::default() })
 }
 
 impl SourceEnd<'_> {
@@ -110,7 +110,7 @@ impl SourceEnd<'_> {
     fn make(&mut self, position: u64) -> io::Result<()> {
         if self.content == Content::Fresh {
             self.pattern.fill(position, self.sender.fresh(self.block)?);
-            self.made += self.block as u64;
+            self.written += self.block as u64;
         }
         Ok(())
     }
@@ -133,8 +133,8 @@ impl SourceEnd<'_> {
         Ok(moved)
     }
 
-    /// Sends blocks until the warm-up time is over. Publishes the length of the warm-up before the last block, so that
-    /// the sink can't miss it.
+    /// Sends blocks until the warm-up time is over. Before it sends the last block, publishes how many bytes the
+    /// warm-up has, so that the sink can't miss it.
     fn warm_up(&mut self) -> io::Result<()> {
         let begin = monotonic_ns();
         let mut blocks = 1;

@@ -80,8 +80,8 @@ impl Receiver for Unread {
 fn run(job: &Job, skipped: SkippedWork) -> Option<Result<(), String>> {
     let ends = job.ends().unwrap();
     let link = LazyLink(link::of(ends.link).unwrap(), skipped);
-    let folder = tempfile::tempdir().unwrap();
-    let name = folder.path().join("link");
+    let directory = tempfile::tempdir().unwrap();
+    let name = directory.path().join("link");
     let connected = link.connect(ends, &name);
     if link.0.naming() == Naming::Queue && connected.is_err() {
         return None;
@@ -98,7 +98,7 @@ fn run(job: &Job, skipped: SkippedWork) -> Option<Result<(), String>> {
             pin: None,
             seed: 5,
             handles: Vec::new(),
-            folder: None,
+            directory: None,
         };
         TrialEnd { assignment, ends: ends.clone(), control: Control::open(&page).unwrap(), pinned: None }
     };

@@ -40,7 +40,7 @@ pub(super) fn write(end: &TrialEnd, pipe: OwnedFd) -> io::Result<Done> {
     }
     let mut stats = meter.stop(sent, 0.0, stats);
     stats.bytes_in_all = sent;
-    Ok(Done { stats, made: sent, ..Done::default() })
+    Ok(Done { stats, written: sent, ..Done::default() })
 }
 
 /// Runs the reader, which reads the records of all writers until the end of the stream.

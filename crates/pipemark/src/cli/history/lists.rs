@@ -104,20 +104,23 @@ pub fn sessions(documents: &[&Document]) -> Sheet {
         .column(Column::figures("greatest", "greatest"), |own| shown(own, &greatest))
         .column(Column::figures("differ", "sessions differ by"), |(_, figures)| differ(figures));
     let label = documents.first().and_then(|document| document.label.as_ref());
-    let name = label.map_or_else(|| "with --label".to_owned(), |label| format!("as '{}'", neutral(label)));
+    let runs = label.map_or_else(
+        || "all runs with the same --label".to_owned(),
+        |label| format!("all runs labelled '{}'", neutral(label)),
+    );
     let note = Note::plain(format!(
-        "'sessions differ by' is one standard deviation. 'pipemark compare' joins runs with the same label ({name}) as sessions of one measurement."
+        "'sessions differ by' is one standard deviation. 'pipemark compare' treats {runs} as sessions of one measurement."
     ));
     Sheet::of(table.grouped(|(record, _)| title(record), String::clone), [note])
 }
 
-/// The known trials, with the newest change of each.
+/// The known trials, with the latest change of each.
 pub fn trials(trials: &[(KnownTrial, Vec<TrendPoint>)]) -> Sheet {
     let newest = |points: &[TrendPoint]| {
         let last = points.iter().rev().find(|point| point.change.is_some())?;
         last.change.map(|change| (last.entry.id, change))
     };
-    let newest_change = |points: &[TrendPoint]| {
+    let latest_change = |points: &[TrendPoint]| {
         newest(points).map_or_else(Cell::default, |(id, change)| {
             let words = change.verdict.name();
             let text = format!("{words} {} % in run {id}", signed_percent(change.change));
@@ -127,7 +130,7 @@ pub fn trials(trials: &[(KnownTrial, Vec<TrendPoint>)]) -> Sheet {
     let table = Table::of(trials)
         .column(Column::figures("runs", "runs"), |(trial, _)| Cell::of(trial.runs.to_string(), trial.runs))
         .column(Column::words("trial", "trial").fit(Fit::Elastic), |(trial, _)| Cell::text(&trial.key))
-        .column(Column::words("verdict", "newest change"), |(_, points)| newest_change(points))
+        .column(Column::words("verdict", "latest change"), |(_, points)| latest_change(points))
         .data("change", |(_, points)| Some(newest(points)?.1.change))
         .data("since", |(_, points)| Some(newest(points)?.0.number()));
     let text = "Show one trial: pipemark history trend block=64k send=write, or its whole key in quotes.";

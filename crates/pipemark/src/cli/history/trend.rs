@@ -34,7 +34,7 @@ pub(super) struct TrendOptions {
     /// Smallest change that counts, such as 5%
     #[arg(long, value_name = "PERCENT", value_parser = threshold)]
     threshold: Option<f64>,
-    /// Exit with code 10 (worse) or 13 (better) if the newest change of a trial has this verdict
+    /// Exit with code 10 (worse) or 13 (better) if the latest change of at least one trial has this verdict
     #[arg(long, value_name = "VERDICT,…", value_delimiter = ',', value_parser = verdict)]
     fail_on: Vec<Verdict>,
     #[command(flatten)]

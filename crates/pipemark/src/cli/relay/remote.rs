@@ -1,7 +1,7 @@
 //! `relay --set PID limit=RATE`: changes the limit of a running relay.
 //!
 //! A relay with a limit has a file in memory (memfd_create(2)) that is only accessible through /proc/PID/fd, which the
-//! kernel opens only for the process's own user. The folder /proc/PID is opened first. It refers to the same process
+//! kernel opens only for the process's own user. The directory /proc/PID is opened first. It refers to the same process
 //! even if the PID is reused later.
 
 use std::fs::File;

@@ -1,5 +1,5 @@
-//! A regular file that several threads read concurrently. Each thread takes the next stretch of the file. It skips a
-//! line that began in an earlier stretch, and reads the last line of its stretch to the end, even beyond the stretch.
+//! A regular file that several threads read concurrently. Each thread takes the next chunk of the file. It skips a
+//! line that began in an earlier chunk, and reads the last line of its chunk to the end, even beyond the chunk.
 
 use std::os::fd::BorrowedFd;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -19,21 +19,21 @@ const FIRST_SEARCH: usize = 16 << 10;
 /// The part of a file that the threads share: from the descriptor's position to the current end of the file, or to the
 /// start of a last line without a terminator. Bytes appended later are read like any other input.
 #[derive(Debug)]
-pub(super) struct Stretches<'fd> {
+pub(super) struct Chunks<'fd> {
     input: BorrowedFd<'fd>,
     plan: Plan,
     start: u64,
     end: u64,
-    /// The next stretch to take.
+    /// The next chunk to take.
     next: AtomicU64,
     /// The offset in the file at which the last whole line ends, as far as known.
     tail: AtomicU64,
     reads: AtomicU64,
 }
 
-impl<'fd> Stretches<'fd> {
+impl<'fd> Chunks<'fd> {
     /// Returns `None` if `input` is not a regular file or has few bytes, if its lines must be read in order, or if no
-    /// line may be as long as a stretch.
+    /// line may be as long as a chunk.
     pub(super) fn of(input: BorrowedFd<'fd>, plan: Plan) -> Option<Self> {
         let stat = fstat(input).ok()?;
         let start = seek(input, SeekFrom::Current(0)).ok()?;
@@ -50,7 +50,7 @@ impl<'fd> Stretches<'fd> {
         })
     }
 
-    /// Takes the next stretch. Returns its number and the lines that begin in it, which may be none.
+    /// Takes the next chunk. Returns its number and the lines that begin in it, which may be none.
     pub(super) fn take(&self, buffer: &mut Region) -> (u64, Result<Next, Error>) {
         let number = self.next.fetch_add(1, Ordering::Relaxed);
         let begin = self.start.saturating_add(number.saturating_mul(self.plan.block as u64));
@@ -60,12 +60,12 @@ impl<'fd> Stretches<'fd> {
         (number, self.lines(begin, buffer).map(Next::Batch))
     }
 
-    /// The lines that begin in the stretch at `begin`.
+    /// The lines that begin in the chunk at `begin`.
     fn lines(&self, begin: u64, buffer: &mut Region) -> Result<Extent, Error> {
         let terminator = self.plan.terminator;
-        // Each byte has the same offset within a page in memory as in the file. Therefore a page of room precedes the
-        // stretch, and only the byte just before the stretch is read into that page. With room for only that byte,
-        // copying took 2.5 times as long: each load seemed to depend on the last store.
+        // Each byte keeps its page offset from the file. So a page is reserved before the chunk, and only the byte just
+        // before the chunk is read into it. Reserving only that byte made copying 2.5 times as slow: each load seemed to
+        // depend on the last store.
         let page = page_size();
         let lead = page + (begin % page as u64) as usize;
         let wanted = usize::try_from(self.end - begin).unwrap_or(usize::MAX).min(self.plan.block);
@@ -79,7 +79,7 @@ impl<'fd> Stretches<'fd> {
         };
         let first = match begin > self.start && self.read(begin - 1, &mut buffer[lead - 1..lead])? > 0 {
             false => Some(lead),
-            // A line that begins after the last byte belongs to the next stretch.
+            // A line that begins after the last byte belongs to the next chunk.
             true => memchr::memchr(terminator, &buffer[lead - 1..filled - 1]).map(|end| lead + end),
         };
         let Some(first) = first.filter(|_| filled > lead) else { return Ok(extent(lead, lead)) };
@@ -120,7 +120,7 @@ impl<'fd> Stretches<'fd> {
         Ok(filled)
     }
 
-    /// Whether stretch `number` begins after the last whole line.
+    /// Whether chunk `number` begins after the last whole line.
     pub(super) fn is_behind(&self, number: u64) -> bool {
         self.start.saturating_add(number.saturating_mul(self.plan.block as u64)) >= self.tail.load(Ordering::Relaxed)
     }
