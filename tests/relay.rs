@@ -142,6 +142,11 @@ fn errors_are_reported() {
     assert_eq!(output.status.code(), Some(1));
     assert!(text(&output.stderr).contains("the same file"), "{}", text(&output.stderr));
     assert_eq!(fs::read(&path).unwrap(), b"abc");
+    let shared = File::options().read(true).write(true).open(&path).unwrap();
+    let output = relay(&["--buffer", "1m"]).stdin(shared.try_clone().unwrap()).stdout(shared).output().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    assert!(text(&output.stderr).contains("share one position"), "{}", text(&output.stderr));
+    assert_eq!(fs::read(&path).unwrap(), b"abc");
 
     for (words, expected) in [
         (&["--capacity", "0"][..], "out of range"),

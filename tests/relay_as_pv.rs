@@ -3,10 +3,12 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{Read, Write};
+use std::os::unix::process::ExitStatusExt;
 use std::process::{Command, Output, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
 use crate::program::PIPEMARK;
@@ -184,6 +186,42 @@ fn a_full_disk_is_an_error() {
         let stderr = String::from_utf8_lossy(&output.stderr);
         assert!(stderr.contains("No space left on device"), "{stderr}");
         assert_eq!(stderr.contains("1000 bytes were read but not delivered"), words[0] == "--buffer", "{stderr}");
+    }
+}
+
+/// pv: after the process was stopped and continued, the display goes on at its interval.
+#[test]
+fn a_stopped_relay_prints_nothing_for_the_missed_intervals() {
+    let command = &mut relay(&["--progress", "json", "--interval", "10ms"]);
+    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    let (input, pid) = (child.stdin.take(), Pid::from_child(&child));
+    let begin = Instant::now();
+    thread::sleep(Duration::from_millis(100));
+    kill_process(pid, Signal::STOP).unwrap();
+    thread::sleep(Duration::from_secs(1));
+    kill_process(pid, Signal::CONT).unwrap();
+    thread::sleep(Duration::from_millis(100));
+    drop(input);
+    let printed = lines(&child.wait_with_output().unwrap());
+    let running = begin.elapsed() - Duration::from_millis(900);
+    assert!(printed.len() as u128 <= running.as_millis() / 10 + 3, "{} lines in {running:?}", printed.len());
+}
+
+/// pv: a signal ends the display.
+#[test]
+fn a_signal_ends_the_display_with_the_total() {
+    for words in [&["--progress"][..], &["--progress", "--buffer", "1m"]] {
+        let command = &mut relay(words);
+        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        // The input stays open: `wait` would close the child's own.
+        let mut input = child.stdin.take().unwrap();
+        input.write_all(b"abc").unwrap();
+        child.stdout.as_mut().unwrap().read_exact(&mut [0; 3]).unwrap();
+        kill_process(Pid::from_child(&child), Signal::INT).unwrap();
+        assert_eq!(child.wait().unwrap().signal(), Some(2), "{words:?}");
+        let mut stderr = String::new();
+        child.stderr.take().unwrap().read_to_string(&mut stderr).unwrap();
+        assert!(stderr.contains("3 B written"), "{words:?}: {stderr:?}");
     }
 }
 

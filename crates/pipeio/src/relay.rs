@@ -15,12 +15,14 @@
 //! file is being sent. [`Choice::ReadWrite`] prevents such changes, because it copies the bytes.
 
 use std::fmt;
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::time::Instant;
 use std::{io, mem};
 
-use rustix::fs::{FileType, OFlags, SeekFrom, copy_file_range, fcntl_getfl, fstat, seek, sendfile};
+use rustix::fs::{FileType, Mode, OFlags, SeekFrom, copy_file_range, fcntl_getfl, fstat, seek, sendfile};
 use rustix::io::Errno;
+use rustix::net::{SendFlags, send};
+use rustix::param::page_size;
 use rustix::pipe::{SpliceFlags, splice};
 
 use self::flow::{ISOLATED, LARGE_PIECE, Naps};
@@ -44,6 +46,10 @@ const MAX_BYTES: usize = 1 << 30;
 
 /// The maximum number of bytes requested in one call while a handle reports progress.
 const MAX_OBSERVED_BYTES: usize = 16 << 20;
+
+/// The maximum number of bytes requested in one call to a stream socket while a handle reports progress. Such a call
+/// returns only when the socket has accepted all bytes.
+const MAX_OBSERVED_SOCKET_BYTES: usize = 64 << 10;
 
 /// No SPLICE_F_NONBLOCK: on blocking descriptors the call sleeps.
 const BLOCK: SpliceFlags = SpliceFlags::empty();
@@ -289,10 +295,17 @@ impl Relay {
                 "the input is a socket that carries messages, which a buffer would join; omit the buffer",
             ));
         }
+        let own = match handle {
+            Some(_) if self.buffer.is_none() => output_without_waiting(output, kinds[1]),
+            _ => None,
+        };
         let mut passage = RelayRun::new([input, output], kinds, capacities, one_cpu);
         passage.handle = handle;
+        if let Some(own) = &own {
+            passage.written_to = own.as_fd();
+        }
         if let Some(handle) = handle {
-            passage.most = MAX_OBSERVED_BYTES;
+            passage.most = if kinds[1] == Kind::Stream { MAX_OBSERVED_SOCKET_BYTES } else { MAX_OBSERVED_BYTES };
             passage.throttle = handle.limit().map(|_| Throttle::new(handle, capacities[1]));
         }
         let copies = self.method == Choice::ReadWrite || passage.throttle.is_some();
@@ -334,6 +347,12 @@ fn refuse_endless_copy(input: BorrowedFd<'_>, output: BorrowedFd<'_>) -> io::Res
     if !regular || (from.st_dev, from.st_ino) != (to.st_dev, to.st_ino) {
         return Ok(());
     }
+    if share_position(input, output) && seek(input, SeekFrom::Current(0))? < from.st_size.unsigned_abs() {
+        return Err(io::Error::new(
+            io::ErrorKind::InvalidInput,
+            "input and output share one position in the same file, so the copy would overwrite bytes that were not yet read; write to another file",
+        ));
+    }
     let append = fcntl_getfl(output)?.contains(OFlags::APPEND);
     let end = if append { to.st_size.unsigned_abs() } else { seek(output, SeekFrom::Current(0))? };
     if seek(input, SeekFrom::Current(0))? < end {
@@ -343,6 +362,26 @@ fn refuse_endless_copy(input: BorrowedFd<'_>, output: BorrowedFd<'_>) -> io::Res
         ));
     }
     Ok(())
+}
+
+/// Whether both descriptors refer to one open file, as after dup(2): reading then moves the position for writing. False
+/// if the system doesn't tell (kcmp(2)).
+fn share_position(input: BorrowedFd<'_>, output: BorrowedFd<'_>) -> bool {
+    const KCMP_FILE: libc::c_int = 0;
+    let (process, [input, output]) = (rustix::process::getpid().as_raw_pid(), [input.as_raw_fd(), output.as_raw_fd()]);
+    // SAFETY: the call compares two descriptors of this process and accesses no memory of ours.
+    unsafe { libc::syscall(libc::SYS_kcmp, process, process, KCMP_FILE, input, output) == 0 }
+}
+
+/// A non-blocking descriptor of the output; `None` if the output isn't a pipe. A blocking write returns only once all
+/// bytes are in the pipe, and until then none of the bytes would be counted.
+fn output_without_waiting(output: BorrowedFd<'_>, kind: Kind) -> Option<OwnedFd> {
+    if kind != Kind::Pipe {
+        return None;
+    }
+    let path = format!("/proc/self/fd/{}", output.as_raw_fd());
+    let flags = OFlags::WRONLY | OFlags::NONBLOCK | OFlags::CLOEXEC | OFlags::NOCTTY;
+    rustix::fs::open(path, flags, Mode::empty()).ok()
 }
 
 /// Sets the capacity as `wanted` if `fd` is a pipe. Returns the pipe's capacity in bytes.
@@ -404,6 +443,9 @@ impl From<io::Error> for Stop {
 struct RelayRun<'a> {
     input: BorrowedFd<'a>,
     output: BorrowedFd<'a>,
+    /// The descriptor of the output for write(2). While a handle reports progress, it is non-blocking if the output is a
+    /// pipe.
+    written_to: BorrowedFd<'a>,
     kinds: [Kind; 2],
     capacities: [Option<usize>; 2],
     one_cpu: bool,
@@ -432,6 +474,7 @@ impl<'a> RelayRun<'a> {
         RelayRun {
             input,
             output,
+            written_to: output,
             kinds,
             capacities,
             one_cpu,
@@ -551,14 +594,19 @@ impl RelayRun<'_> {
         until_ready(fd, direction)
     }
 
-    /// Makes one call. Repeats the call if it was interrupted, and if it would block, once `fd` is ready.
+    /// Makes one call. Repeats the call if it was interrupted, and if it would block, once `fd` is ready. Fails with
+    /// ECANCELED if the relay was [stopped](RelayHandle::stop).
     fn call_once(
         &mut self,
         fd: BorrowedFd<'_>,
         direction: Direction,
-        call: impl FnMut() -> rustix::io::Result<usize>,
+        mut call: impl FnMut() -> rustix::io::Result<usize>,
     ) -> io::Result<usize> {
-        retry(fd, direction, &mut self.calls, call)
+        let handle = self.handle;
+        retry(fd, direction, &mut self.calls, || match handle {
+            Some(handle) if handle.is_stopped() => Err(Errno::CANCELED),
+            _ => call(),
+        })
     }
 
     /// Fills a private pipe and empties it again. Small pieces from a socket are copied instead, because in a pipe each
@@ -585,17 +633,34 @@ impl RelayRun<'_> {
 
     /// Reads once and writes the bytes that were read. Returns their number; 0 at the end of the input.
     fn copy_once(&mut self, buffer: &mut Region) -> io::Result<usize> {
-        let most = self.wait_for_limit().min(buffer.len());
+        let most = self.wait_for_limit().max(self.smallest_read()).min(buffer.len());
         let got = self.read(self.input, &mut buffer.bytes_mut()[..most])?;
-        self.write_all(&buffer.bytes()[..got])?;
-        self.count_against_limit(got);
+        let mut bytes = &buffer.bytes()[..got];
+        while !bytes.is_empty() {
+            let (piece, rest) = bytes.split_at(bytes.len().min(self.wait_for_limit()));
+            self.write_all(piece)?;
+            self.count_against_limit(piece.len());
+            bytes = rest;
+        }
         Ok(got)
+    }
+
+    /// The smallest number of bytes to request in one read, because a smaller read may fail or lose bytes: the rest of a
+    /// packet in a pipe is dropped, devices such as /dev/kmsg refuse to return a part of a record, and a file opened with
+    /// O_DIRECT refuses parts of a block. The end of a pipe that is read doesn't show whether its writer sends packets.
+    fn smallest_read(&self) -> usize {
+        match self.kinds[0] {
+            Kind::Pipe | Kind::PacketPipe => page_size(),
+            Kind::Device => BUFFER,
+            Kind::File if fcntl_getfl(self.input).is_ok_and(|flags| flags.contains(OFlags::DIRECT)) => BUFFER,
+            _ => 1,
+        }
     }
 
     /// Moves the bytes of one call through the pipe `between`. First [polls](Self::try_splice) up to `polls` times
     /// without sleeping.
     fn pass_through(&mut self, between: &Pipe, polls: u32) -> Result<usize, Stop> {
-        let (input, output) = (self.input, self.output);
+        let (input, output, most) = (self.input, self.output, self.most);
         let moved = match self.try_splice(between.writer.as_fd(), polls)? {
             Some(moved) => moved,
             None => {
@@ -607,7 +672,7 @@ impl RelayRun<'_> {
         let mut place = is_file.then(|| reserve(output, moved).ok()).flatten();
         while left > 0 {
             let given = self.call_once(output, Direction::Out, || {
-                splice(&between.reader, None, output, place.as_mut(), left, BLOCK)
+                splice(&between.reader, None, output, place.as_mut(), left.min(most), BLOCK)
             });
             match given.map_err(Stop::from) {
                 Ok(0) => return Err(Stop::Failed(io::ErrorKind::WriteZero.into())),
@@ -698,9 +763,15 @@ impl RelayRun<'_> {
         if self.kinds[1].has_messages() {
             return self.write_messages(bytes);
         }
-        let output = self.output;
+        let output = self.written_to;
+        // A blocking write to a socket returns only once all bytes are in the socket, and until then none of the bytes
+        // would be counted.
+        let nonblocking_send = self.handle.is_some() && self.kinds[1] == Kind::Stream;
         while !bytes.is_empty() {
-            let taken = self.call_once(output, Direction::Out, || rustix::io::write(output, bytes))?;
+            let taken = self.call_once(output, Direction::Out, || match nonblocking_send {
+                true => send(output, bytes, SendFlags::DONTWAIT | SendFlags::NOSIGNAL),
+                false => rustix::io::write(output, bytes),
+            })?;
             if taken == 0 {
                 return Err(io::ErrorKind::WriteZero.into());
             }

@@ -1,13 +1,16 @@
 //! Relays with memory between their sides, and relays with a rate limit.
 
-use std::io::{ErrorKind, PipeReader, PipeWriter, Read, Write, pipe};
+use std::fs::File;
+use std::io::{ErrorKind, PipeReader, PipeWriter, Read, Seek, Write, pipe};
 use std::num::NonZeroU64;
 use std::os::fd::OwnedFd;
-use std::os::unix::net::UnixDatagram;
+use std::os::unix::net::{UnixDatagram, UnixStream};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use pipeio::relay::{Capacity, End, MemoryBuffer, Relay, RelayHandle, Report, unread};
+use rustix::pipe::{PipeFlags, pipe_with};
+
+use pipeio::relay::{Capacity, Choice, End, MemoryBuffer, Relay, RelayHandle, Report, unread};
 
 /// Bytes that depend on their position.
 fn content(bytes: usize) -> Vec<u8> {
@@ -150,4 +153,87 @@ fn impossible_buffers_and_inputs_are_refused() {
     let (near, _far) = UnixDatagram::pair().unwrap();
     let error = buffered(1 << 20, 0, 100).run(OwnedFd::from(near), to).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Unsupported);
+}
+
+#[test]
+fn packets_arrive_whole() {
+    let bytes = content(60_000);
+    for (buffer, limit) in
+        [(Some(1), None), (Some(1 << 20), None), (Some(10_000), Some(1 << 20)), (None, Some(100_000))]
+    {
+        let ((from, input), (mut output, to)) =
+            (pipe_with(PipeFlags::DIRECT | PipeFlags::CLOEXEC).unwrap(), pipe().unwrap());
+        let handle = RelayHandle::new();
+        handle.set_limit(limit.and_then(NonZeroU64::new));
+        let relay = buffer.map_or(Relay::new(), |bytes| buffered(bytes, 0, 100));
+        let thread = thread::spawn(move || relay.run_with(from, to, &handle));
+        let sent = bytes.clone();
+        let source = thread::spawn(move || {
+            for packet in sent.chunks(3000) {
+                assert_eq!(rustix::io::write(&input, packet), Ok(packet.len()));
+            }
+        });
+        let mut arrived = Vec::new();
+        output.read_to_end(&mut arrived).unwrap();
+        source.join().unwrap();
+        assert!(arrived == bytes, "{buffer:?} {limit:?}: {} bytes", arrived.len());
+        assert_eq!(thread.join().unwrap().unwrap().bytes, 60_000);
+    }
+}
+
+#[test]
+fn after_a_stop_the_counts_are_exact() {
+    for round in 0..20 {
+        let ((from, mut input), (mut output, to)) = (pipe().unwrap(), pipe().unwrap());
+        let mut rest = from.try_clone().unwrap();
+        let handle = RelayHandle::new();
+        let observed = handle.clone();
+        let thread = thread::spawn(move || buffered(1 << 20, 0, 100).run_with(from, to, &observed));
+        let source = thread::spawn(move || input.write_all(&content(8 << 20)).unwrap());
+        let reader = thread::spawn(move || {
+            let (mut sum, mut piece) = (0, vec![0; 10_000]);
+            loop {
+                match output.read(&mut piece).unwrap() {
+                    0 => return sum,
+                    bytes => sum += bytes as u64,
+                }
+                thread::sleep(Duration::from_micros(200));
+            }
+        });
+        thread::sleep(Duration::from_millis(1 + round));
+        let undelivered = handle.stop();
+        let (read, written) = (handle.read(), handle.written());
+        assert_eq!(undelivered, read - written);
+        assert!(thread.join().unwrap().is_err());
+        let mut left = Vec::new();
+        rest.read_to_end(&mut left).unwrap();
+        source.join().unwrap();
+        assert_eq!((read + left.len() as u64, written), (8 << 20, reader.join().unwrap()));
+    }
+}
+
+#[test]
+fn progress_is_seen_while_a_slow_reader_takes_the_bytes() {
+    let mut file: File = rustix::fs::memfd_create("content", rustix::fs::MemfdFlags::CLOEXEC).unwrap().into();
+    file.write_all(&content(8 << 20)).unwrap();
+    for method in [Choice::Fastest, Choice::ReadWrite] {
+        for socket in [false, true] {
+            let (mut reader, to): (Box<dyn Read>, OwnedFd) = if socket {
+                let (near, far) = UnixStream::pair().unwrap();
+                (Box::new(far), near.into())
+            } else {
+                let (reader, writer) = pipe().unwrap();
+                (Box::new(reader), writer.into())
+            };
+            file.rewind().unwrap();
+            let (from, handle) = (file.try_clone().unwrap(), RelayHandle::new());
+            let observed = handle.clone();
+            let relay = Relay::new().method(method).capacity(Capacity::Keep);
+            let thread = thread::spawn(move || relay.run_with(from, to, &observed));
+            // The reader has taken nothing, and more bytes follow than the kernel holds.
+            eventually("written bytes are counted", || handle.written() >= 32 << 10);
+            std::io::copy(&mut reader, &mut std::io::sink()).unwrap();
+            assert_eq!(thread.join().unwrap().unwrap().bytes, 8 << 20, "{method:?} {socket}");
+        }
+    }
 }

@@ -45,7 +45,9 @@ impl Progress {
     /// Replaces the text of the line.
     pub fn show(&mut self, text: &str) {
         if self.terminal {
-            let columns = tcgetwinsize(stderr()).map_or(80, |size| usize::from(size.ws_col));
+            // A terminal whose size was never set has no columns.
+            let columns = tcgetwinsize(stderr()).map_or(0, |size| usize::from(size.ws_col));
+            let columns = if columns == 0 { 80 } else { columns };
             let mut taken = 0;
             let fits = |c: &char| {
                 taken += c.width().unwrap_or(0);

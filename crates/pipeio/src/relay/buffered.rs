@@ -7,21 +7,20 @@
 use std::collections::VecDeque;
 use std::fs;
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::path::Path;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use rustix::fs::{Mode, OFlags};
 use rustix::mm::MapFlags;
 use rustix::param::page_size;
 
 use super::flow::{BatchPolicy, IdleTuner};
 use super::handle::RelayHandle;
 use super::methods::Kind;
-use super::{BUFFER, End, RelayRun, unread};
-use crate::memory::Mapping;
+use super::{BUFFER, End, RelayRun, output_without_waiting, unread};
+use crate::memory::{Mapping, Pages, Region};
 
 /// The minimum number of blocks, unless blocks would then be smaller than a page. A block is at most as large as one
 /// read.
@@ -195,18 +194,37 @@ impl Shared {
         }
     }
 
-    /// Counts bytes that were read into the start of the slice that `room` returned.
-    fn add(&self, bytes: usize) {
+    /// Adds `bytes` bytes, which are at the start of the slice that `room` returned, and counts `read` bytes as read
+    /// from the input.
+    fn add(&self, bytes: usize, read: usize) {
         let mut state = self.state();
         // The first bytes wake a writing thread that waits for the start level. From then on the thread waits no longer
         // than `MAX_INPUT_PAUSE`.
         let was_empty = state.bytes == 0;
         state.filled += bytes;
         state.bytes += bytes as u64;
-        state.read += bytes as u64;
+        state.read += read as u64;
         self.handle.set_read(state.read);
         if state.writer_waits && (was_empty || state.writing || state.bytes >= self.marks[0]) {
             self.filled.notify_one();
+        }
+    }
+
+    /// Copies `bytes` into `room`, and the rest into more room. Returns false if the writing thread has stopped.
+    fn add_copy<'a>(&'a self, mut room: &'a mut [u8], bytes: &[u8]) -> bool {
+        let (mut rest, mut read) = (bytes, bytes.len());
+        loop {
+            let (piece, after) = rest.split_at(rest.len().min(room.len()));
+            room[..piece.len()].copy_from_slice(piece);
+            self.add(piece.len(), std::mem::take(&mut read));
+            if after.is_empty() {
+                return true;
+            }
+            rest = after;
+            match self.room() {
+                Some(more) => room = more,
+                None => return false,
+            }
         }
     }
 
@@ -317,9 +335,12 @@ impl RelayRun<'_> {
         let (kinds, capacities, one_cpu, filler) = (self.kinds, self.capacities, self.one_cpu, shared.clone());
         let filler = thread::Builder::new().name("relay input".to_owned()).spawn(move || {
             let (input, output) = (input.as_fd(), output.as_fd());
-            fill(RelayRun::new([input, output], kinds, capacities, one_cpu), &filler)
-        })?;
-        let own = self.output_without_waiting();
+            let handle = Some(&filler.handle);
+            fill(RelayRun { handle, ..RelayRun::new([input, output], kinds, capacities, one_cpu) }, &filler)
+        });
+        let filler =
+            filler.map_err(|error| io::Error::new(error.kind(), format!("a thread could not be started: {error}")))?;
+        let own = output_without_waiting(self.output, kinds[1]);
         let output = own.as_ref().map_or(self.output, |own| own.as_fd());
         let mut side = RelayRun {
             handle: self.handle,
@@ -349,8 +370,10 @@ impl RelayRun<'_> {
         while let Some(bytes) = shared.bytes()? {
             let bytes = &bytes[..bytes.len().min(self.wait_for_limit())];
             let len = bytes.len();
+            let moving = shared.handle.begin_move()?;
             self.write_all(bytes)?;
             shared.remove(len);
+            drop(moving);
             self.count_against_limit(len);
             if self.throttle.is_none() && shared.has_bytes() {
                 self.nap_before_more(len);
@@ -358,30 +381,42 @@ impl RelayRun<'_> {
         }
         Ok(())
     }
-
-    /// A non-blocking descriptor of the output; `None` if the output isn't a pipe. A blocking write returns only once
-    /// all bytes are in the pipe, and until then none of the bytes would be counted.
-    fn output_without_waiting(&self) -> Option<OwnedFd> {
-        if self.kinds[1] != Kind::Pipe {
-            return None;
-        }
-        let path = format!("/proc/self/fd/{}", self.output.as_raw_fd());
-        let flags = OFlags::WRONLY | OFlags::NONBLOCK | OFlags::CLOEXEC | OFlags::NOCTTY;
-        rustix::fs::open(path, flags, Mode::empty()).ok()
-    }
 }
 
-/// Reads until the input ends or the writing thread has stopped. Returns the number of calls made.
+/// Reads until the input ends, or the relay or the writing thread has stopped. Returns the number of calls made.
 fn fill(mut side: RelayRun<'_>, shared: &Shared) -> u64 {
     let input: BorrowedFd<'_> = side.input;
     let is_pipe = side.kinds[0] == Kind::Pipe;
     let mut tuner = is_pipe.then(|| IdleTuner::new(side.one_cpu, side.capacities[0]));
     let mut batch_policy = (is_pipe && side.one_cpu).then(BatchPolicy::new);
+    // Where there is less room than the smallest read, bytes are read into this memory first.
+    let least = side.smallest_read();
+    let mut aside = match Region::new(least, Pages::Base) {
+        Ok(aside) => aside,
+        Err(error) => {
+            shared.end(Err(error));
+            return side.calls;
+        }
+    };
     while let Some(room) = shared.room() {
+        let moving = match shared.handle.begin_move() {
+            Ok(moving) => moving,
+            Err(stopped) => {
+                shared.end(Err(stopped));
+                break;
+            }
+        };
         let most = room.len().min(BUFFER);
-        match side.read(input, &mut room[..most]) {
+        let fits = most >= least;
+        let got = if fits { side.read(input, &mut room[..most]) } else { side.read(input, aside.bytes_mut()) };
+        match got {
             Ok(bytes @ 1..) => {
-                shared.add(bytes);
+                if fits {
+                    shared.add(bytes, bytes);
+                } else if !shared.add_copy(room, &aside.bytes()[..bytes]) {
+                    break;
+                }
+                drop(moving);
                 match &mut tuner {
                     Some(tuner) => tuner.wait(input, bytes, batch_policy.as_mut()),
                     None => side.wait_for_more(),

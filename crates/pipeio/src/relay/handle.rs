@@ -1,14 +1,15 @@
 //! Lets other threads observe a running relay and limit its rate.
 
+use std::io;
 use std::num::NonZeroU64;
 use std::os::fd::{AsFd, AsRawFd};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use rustix::fs::FileType;
-use rustix::io::ioctl_fionread;
+use rustix::io::{Errno, ioctl_fionread};
 
 use super::{BUFFER, RAISED};
 
@@ -36,7 +37,23 @@ struct Counters {
     written: AtomicU64,
     /// Bytes per second; 0 for no limit.
     limit: AtomicU64,
+    /// Whether the relay was stopped.
+    stopped: AtomicBool,
+    /// The number of threads that are in a call which may move bytes.
+    moving: AtomicU32,
 }
+
+/// Counts a thread as moving bytes until it is dropped.
+pub(super) struct Moving<'a>(&'a AtomicU32);
+
+impl Drop for Moving<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+/// How long [`RelayHandle::stop`] waits for the calls in progress.
+const STOP_TIME: Duration = Duration::from_millis(100);
 
 impl RelayHandle {
     /// Creates a handle for one relay.
@@ -71,6 +88,32 @@ impl RelayHandle {
     /// Has no effect on a relay that was started without a limit.
     pub fn set_limit(&self, limit: Option<NonZeroU64>) {
         self.0.limit.store(limit.map_or(0, NonZeroU64::get), Ordering::Relaxed);
+    }
+
+    /// Stops the relay for good, for example before the process ends. Waits for the calls in progress, for at most a
+    /// tenth of a second, and returns the number of [bytes read and not yet written](Self::buffered). From then on the
+    /// number stays the same, unless a call that had to wait for its peer continues.
+    ///
+    /// [`Relay::run_with`](super::Relay::run_with) returns an error (ECANCELED) when its call in progress ends.
+    pub fn stop(&self) -> u64 {
+        self.0.stopped.store(true, Ordering::SeqCst);
+        let begin = Instant::now();
+        while self.0.moving.load(Ordering::SeqCst) > 0 && begin.elapsed() < STOP_TIME {
+            thread::sleep(Duration::from_millis(1));
+        }
+        self.buffered()
+    }
+
+    /// Whether [`stop`](Self::stop) was called.
+    pub fn is_stopped(&self) -> bool {
+        self.0.stopped.load(Ordering::SeqCst)
+    }
+
+    /// Counts the calling thread as moving bytes, unless the relay was stopped.
+    pub(super) fn begin_move(&self) -> io::Result<Moving<'_>> {
+        self.0.moving.fetch_add(1, Ordering::SeqCst);
+        let moving = Moving(&self.0.moving);
+        if self.is_stopped() { Err(Errno::CANCELED.into()) } else { Ok(moving) }
     }
 
     pub(super) fn set_read(&self, bytes: u64) {
@@ -123,13 +166,15 @@ pub(super) struct Throttle {
     tokens: f64,
     most: f64,
     last: Instant,
+    /// The rate at the last call of `after`, in bytes per second.
+    rate: f64,
 }
 
 impl Throttle {
     /// `capacity` is the capacity of the output's pipe in bytes; `None` if the output is no pipe.
     pub(super) fn new(handle: &RelayHandle, capacity: Option<usize>) -> Throttle {
         let most = capacity.unwrap_or(RAISED) as f64;
-        Throttle { handle: handle.clone(), tokens: 0.0, most, last: Instant::now() }
+        Throttle { handle: handle.clone(), tokens: 0.0, most, last: Instant::now(), rate: 0.0 }
     }
 
     /// Waits until bytes may pass, and returns how many bytes may pass.
@@ -152,6 +197,11 @@ impl Throttle {
     fn after(&mut self, rate: NonZeroU64, now: Instant) -> Duration {
         let rate = rate.get() as f64;
         let passed = now.saturating_duration_since(std::mem::replace(&mut self.last, now));
+        let last_rate = std::mem::replace(&mut self.rate, rate);
+        if rate < last_rate && self.tokens < 0.0 {
+            // The missing tokens are for bytes that passed at the higher rate, so the time to wait stays the same.
+            self.tokens *= rate / last_rate;
+        }
         self.tokens = self.most.min(self.tokens + rate * passed.as_secs_f64());
         // At least 1 ns while a fraction of a token is missing, because zero means that bytes may pass.
         Duration::try_from_secs_f64((-self.tokens).max(0.0) / rate)
@@ -200,6 +250,20 @@ mod tests {
             assert!((0.98..=1.02).contains(&share), "{rate}: {share}");
             assert!(ahead <= 65536.0 * 2.0, "{rate}: {ahead}");
         }
+    }
+
+    #[test]
+    fn a_lower_limit_causes_no_stall() {
+        let mut throttle = Throttle::new(&RelayHandle::new(), Some(1 << 20));
+        let (now, [high, low]) = (throttle.last, [100 << 20, 1000].map(|rate| NonZeroU64::new(rate).unwrap()));
+        assert_eq!(throttle.after(high, now), Duration::ZERO);
+        throttle.passed(BUFFER);
+        let left = throttle.after(low, now);
+        assert!(left > Duration::ZERO && left < Duration::from_millis(20), "{left:?}");
+        // A higher limit takes effect at once.
+        throttle.passed(20);
+        let left = throttle.after(high, now);
+        assert!(left < Duration::from_micros(1), "{left:?}");
     }
 
     #[test]

@@ -52,7 +52,7 @@ impl Display {
 
 impl Drop for Display {
     fn drop(&mut self) {
-        drop(self.end.take());
+        self.end.take();
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
         }
@@ -63,11 +63,16 @@ fn show(handle: &RelayHandle, options: DisplayOptions, ended: &Receiver<()>) {
     let mut line = Progress::new(options.form == ProgressForm::Json);
     let mut pace = Rates::new(Counts::now(handle));
     let begin = pace.first().at;
-    for tick in 1u32.. {
+    let mut tick = 0;
+    loop {
+        // Updates that fell into a time when this process was stopped are omitted.
+        let passed = begin.elapsed().div_duration_f64(options.interval) as u32;
+        tick = passed.max(tick) + 1;
         let next = begin + options.interval * tick;
         let over = ended.recv_timeout(next.saturating_duration_since(Instant::now())) != Err(RecvTimeoutError::Timeout);
-        let counts = Counts::now(handle);
-        let state = State { elapsed: counts.at - begin, rates: pace.next(counts), counts, options, over };
+        let rates = pace.next(Counts::now(handle));
+        let counts = pace.last();
+        let state = State { elapsed: counts.at - begin, rates, counts, options, over };
         match options.form {
             ProgressForm::Json => say(state.json()),
             ProgressForm::Text if line.is_shown() && !over => line.show(&state.text()),
@@ -121,9 +126,13 @@ impl Rates {
         self.0[0]
     }
 
+    fn last(&self) -> Counts {
+        self.0[self.0.len() - 1]
+    }
+
     /// Adds counts and returns the input rate, the output rate and the mean output rate, in bytes per second.
     fn next(&mut self, mut counts: Counts) -> [f64; 3] {
-        let (first, last) = (self.0[0], self.0[self.0.len() - 1]);
+        let (first, last) = (self.first(), self.last());
         // The kernel's figure for a socket is rough, so `delivered` is kept from decreasing.
         counts.delivered = counts.delivered.map(|bytes| bytes.max(last.delivered.unwrap_or(0)));
         let rate = |from: u64, to: u64, since: Instant| {
@@ -152,13 +161,15 @@ struct State {
 }
 
 impl State {
+    /// More than 100 if the size was too small.
     fn percent(&self) -> Option<f64> {
         let size = self.options.size.filter(|&size| size > 0)?;
-        Some((self.counts.done() as f64 / size as f64 * 100.0).min(100.0))
+        Some(self.counts.done() as f64 / size as f64 * 100.0)
     }
 
+    /// `None` if the size was too small.
     fn left(&self) -> Option<Duration> {
-        let left = self.options.size?.saturating_sub(self.counts.done());
+        let left = self.options.size?.checked_sub(self.counts.done()).filter(|&left| left > 0)?;
         Duration::try_from_secs_f64(left as f64 / self.rates[2]).ok().filter(|_| self.rates[2] > 0.0)
     }
 
@@ -242,6 +253,12 @@ mod tests {
         assert_eq!(text, "10 s  60 MiB written  6.00 MiB/s");
         // Nothing moves, so the time left is unknown.
         assert!(!state(0, 0, Some(0), Some(100), None).text().contains("left"));
+    }
+
+    #[test]
+    fn a_size_that_is_too_small_gives_no_time_left() {
+        assert_eq!(state(300, 300, None, Some(200), None).text(), "10 s  300 B written  30.0 B/s  150.0 %");
+        assert_eq!(state(300, 300, None, Some(0), None).text(), "10 s  300 B written  30.0 B/s");
     }
 
     #[test]

@@ -5,7 +5,9 @@ mod display;
 mod remote;
 
 use std::num::NonZeroU64;
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, AsRawFd};
+use std::sync::mpsc::channel;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use std::{fs, io, process, thread};
 
@@ -113,9 +115,19 @@ pub fn run(options: &RelayOptions) -> VerbResult {
     let (input, output) = (rustix::stdio::stdin(), rustix::stdio::stdout());
     let outcome = if options.needs_handle() {
         let handle = RelayHandle::new();
-        let display = prepare(options, &handle).map_err(|error| ExitError::failed(sentence(&error)))?;
+        let display = prepare(options, &handle).map_err(|error| {
+            ExitError::failed(format_args!(
+                "a thread for --buffer, --progress or --limit could not be started: {error}"
+            ))
+        })?;
         let outcome = relay.run_with(input, output, &handle);
-        drop(display);
+        if handle.is_stopped() {
+            // The thread for signals ends the process.
+            loop {
+                thread::park();
+            }
+        }
+        drop(taken(&display));
         if outcome.is_err() && options.buffer.is_some() {
             report_undelivered(handle.buffered());
         }
@@ -146,39 +158,70 @@ impl RelayOptions {
     }
 }
 
+/// The display, which the main thread or the thread for signals takes and ends.
+type SharedDisplay = Arc<Mutex<Option<Display>>>;
+
+fn taken(display: &SharedDisplay) -> Option<Display> {
+    display.lock().unwrap_or_else(PoisonError::into_inner).take()
+}
+
 /// Starts the threads for signals, `--set` and progress.
-fn prepare(options: &RelayOptions, handle: &RelayHandle) -> io::Result<Option<Display>> {
-    if options.buffer.is_some() {
-        report_signals(handle)?;
+fn prepare(options: &RelayOptions, handle: &RelayHandle) -> io::Result<SharedDisplay> {
+    let display = SharedDisplay::default();
+    if options.buffer.is_some() || options.progress.is_some() {
+        report_signals(handle, &display, options.buffer.is_some())?;
     }
     if options.limit.is_some() {
         handle.set_limit(options.limit);
         remote::listen(handle)?;
     }
-    let Some(form) = options.progress else { return Ok(None) };
+    let Some(form) = options.progress else { return Ok(display) };
     let interval = options.interval.map_or(Duration::from_secs(1), Duration::from);
     let size = options.size.map(|size| size.0).or_else(|| rest_of_file(rustix::stdio::stdin()));
     let buffer = options.buffer.map(|size| size.0);
-    Display::start(handle, DisplayOptions { form, interval, size, buffer }).map(Some)
+    let started = Display::start(handle, DisplayOptions { form, interval, size, buffer })?;
+    *display.lock().unwrap_or_else(PoisonError::into_inner) = Some(started);
+    Ok(display)
 }
 
-/// The bytes from a file's offset to its end; `None` if it isn't a regular file, or is one in /proc, which has no
-/// size.
+/// The bytes from the offset of a file or block device to its end; `None` for other types, and for files in /proc, which
+/// have no size.
 fn rest_of_file(file: impl AsFd) -> Option<u64> {
     let stat = fstat(&file).ok()?;
-    let regular = FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile && stat.st_size > 0;
-    let rest = stat.st_size.unsigned_abs().checked_sub(seek(&file, SeekFrom::Current(0)).ok()?);
-    rest.filter(|_| regular)
+    let size = match FileType::from_raw_mode(stat.st_mode) {
+        FileType::RegularFile => stat.st_size.unsigned_abs(),
+        FileType::BlockDevice => {
+            // The offset of `file` itself stays as it is, because other processes may share it.
+            let path = format!("/proc/self/fd/{}", file.as_fd().as_raw_fd());
+            seek(fs::File::open(path).ok()?, SeekFrom::End(0)).ok()?
+        }
+        _ => 0,
+    };
+    size.checked_sub(seek(&file, SeekFrom::Current(0)).ok()?).filter(|_| size > 0)
 }
 
-/// Before a signal ends the process, reports the bytes that were read but not written.
-fn report_signals(handle: &RelayHandle) -> io::Result<()> {
+/// How long a signal waits for the messages to be printed, if standard error doesn't accept them.
+const REPORT_TIME: Duration = Duration::from_secs(1);
+
+/// Before a signal ends the process, ends the display, and with a buffer reports the bytes that were read but not
+/// written.
+fn report_signals(handle: &RelayHandle, display: &SharedDisplay, has_buffer: bool) -> io::Result<()> {
     // Ignored signals stay ignored.
     let mut signals = Signals::new([SIGTERM, SIGINT, SIGHUP].into_iter().filter(|signal| !is_ignored(*signal)))?;
-    let handle = handle.clone();
+    let (handle, display) = (handle.clone(), display.clone());
     thread::Builder::new().spawn(move || {
         if let Some(signal) = signals.forever().next() {
-            report_undelivered(handle.buffered());
+            let undelivered = if has_buffer { handle.stop() } else { 0 };
+            let (printed, wait) = channel();
+            let print = move || {
+                drop(taken(&display));
+                report_undelivered(undelivered);
+                let _ = printed.send(());
+            };
+            match thread::Builder::new().spawn(print) {
+                Ok(_) => drop(wait.recv_timeout(REPORT_TIME)),
+                Err(_) => report_undelivered(undelivered),
+            }
             let _ = signal_hook::low_level::emulate_default_handler(signal);
         }
     })?;

@@ -30,7 +30,10 @@ const CHECK_INTERVAL: Duration = Duration::from_millis(50);
 
 /// Lets `--set` change the limit of a handle from now on. Without memfd_create(2), the limit can't be changed.
 pub fn listen(handle: &RelayHandle) -> io::Result<()> {
-    let Ok(file) = memfd_create(NAME, MemfdFlags::CLOEXEC) else { return Ok(()) };
+    // The setting vm.memfd_noexec=2 requires NOEXEC_SEAL. Before Linux 6.3 that flag is unknown.
+    let flags = MemfdFlags::CLOEXEC;
+    let file = memfd_create(NAME, flags | MemfdFlags::NOEXEC_SEAL).or_else(|_| memfd_create(NAME, flags));
+    let Ok(file) = file else { return Ok(()) };
     let (file, handle) = (File::from(file), handle.clone());
     thread::Builder::new().spawn(move || {
         let mut last = None;
