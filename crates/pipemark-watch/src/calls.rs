@@ -1,7 +1,7 @@
 //! Judges whether small reads and writes limit a pipeline, and which stage causes them. Pure: no clock and no I/O.
 
 use crate::figures::PipelineFigures;
-use crate::report::{PipelineVerdict, StageFigures, VerdictKind};
+use crate::report::{PipeFigures, PipelineVerdict, StageFigures, VerdictKind};
 use crate::verdict::{BALANCED, BUSY, busy, name, percent};
 
 /// A call that moves at most this many bytes costs about as much as moving the bytes. Buffered programs write 4096
@@ -14,6 +14,9 @@ const MOST: f64 = 0.5;
 /// A stage computes little per call if it takes less CPU time than this in user mode, in seconds. Formatting a line in
 /// an interpreter takes about 1 µs.
 const LITTLE_SECONDS: f64 = 2.5e-6;
+/// The same limit if the other end of the stage's pipe spends `LIMITING_SHARE` on small calls too: larger calls then save
+/// time at both ends.
+const LITTLE_SECONDS_OF_TWO: f64 = 5e-6;
 /// If a stage spends at least this share of its CPU time on small calls, its busy share doesn't bound the gain.
 const NOTABLE_SHARE: f64 = 0.10;
 /// The maximum kernel time per call, in seconds. If the mean is longer, the kernel time is spent on something other
@@ -57,10 +60,18 @@ fn share(stage: &StageFigures) -> f64 {
 }
 
 /// Whether small calls take most of a stage's CPU time, or would with the work that comes with each.
-fn limit(stage: &StageFigures) -> bool {
+fn limit(figures: &PipelineFigures, stage: &StageFigures) -> bool {
+    let other_end = |pipe: &PipeFigures| match stage.number {
+        number if number == pipe.from => Some(pipe.to),
+        number if number == pipe.to => Some(pipe.from),
+        _ => None,
+    };
+    let mut others = figures.pipes.iter().filter_map(other_end).map(|number| &figures.stages[number - 1]);
+    let little =
+        if others.any(|other| share(other) >= LIMITING_SHARE) { LITTLE_SECONDS_OF_TWO } else { LITTLE_SECONDS };
     let share = share(stage);
     let user = stage.cpu.unwrap_or(0.0) * (1.0 - share);
-    share >= MOST || share >= LIMITING_SHARE && user <= LITTLE_SECONDS * small_calls_per_second(stage)
+    share >= MOST || share >= LIMITING_SHARE && user <= little * small_calls_per_second(stage)
 }
 
 /// Whether a stage, while busy, mostly computes or waits for a CPU. Small calls don't limit a stage that mostly waits
@@ -93,7 +104,7 @@ pub fn calls_verdict(figures: &PipelineFigures, order: &[&StageFigures]) -> Opti
     let top = busy(order[0]);
     // Small pieces cost time at both ends of a pipe, because the writer wakes the reader.
     let near = |stage: &&&StageFigures| busy(stage) >= top - if top < BUSY { 2.0 * BALANCED } else { BALANCED };
-    let payer = order.iter().filter(near).find(|stage| limit(stage) && computes_or_waits_for_cpu(stage))?;
+    let payer = order.iter().filter(near).find(|stage| limit(figures, stage) && computes_or_waits_for_cpu(stage))?;
     let (culprit, by_writes) = origin(figures, payer)?;
     let (own_reads, own_writes) = (small_reads(culprit), small_writes(culprit));
     let calls = if by_writes { own_writes? } else { own_reads? };
@@ -239,6 +250,12 @@ mod tests {
             verdict(&line(vec![stage, calling(2, 20, Some(4096.0), None, 0.1)])).kind
         };
         assert_eq!((at(1.4e5), at(4e5)), (VerdictKind::Stage, VerdictKind::Calls));
+        // The reader spends as much of its time on calls.
+        let both = |calls: f64| {
+            let stage = StageFigures { writes_per_second: Some(calls), ..calling(1, 99, None, Some(31.0), 0.34) };
+            verdict(&line(vec![stage, calling(2, 50, Some(33.0), None, 0.2)])).kind
+        };
+        assert_eq!((both(1.0e5), both(1.4e5)), (VerdictKind::Stage, VerdictKind::Calls));
     }
 
     #[test]

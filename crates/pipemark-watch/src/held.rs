@@ -63,13 +63,12 @@ fn endless_source<'f>(figures: &'f PipelineFigures, stage: &StageFigures) -> Opt
     upstream.map(|number| &figures.stages[number - 1]).find(|stage| programs::follows(&stage.words))
 }
 
-/// Whether a stage keeps a reader waiting because it stores all of its input before it writes.
-fn stores_all(figures: &PipelineFigures, stage: &StageFigures) -> bool {
+/// Whether a stage has read something and written nothing for a while, and a stage after it waits.
+fn waits_with_input(figures: &PipelineFigures, stage: &StageFigures) -> bool {
     let has_read = stage.held_bytes.is_some_and(|bytes| bytes > 0);
     let silent = stage.seconds_silent.is_some_and(|seconds| seconds >= MIN_SILENCE);
     let waits = |pipe: &PipeFigures| figures.stages[pipe.to - 1].starved >= MIN_READER_WAITS;
-    let reader_waits = figures.pipes.iter().any(|pipe| pipe.from == stage.number && waits(pipe));
-    programs::stores_input(&stage.words) && has_read && silent && reader_waits
+    has_read && silent && figures.pipes.iter().any(|pipe| pipe.from == stage.number && waits(pipe))
 }
 
 /// If a stage keeps a reader waiting because it fills its buffer before it writes, the option that makes it do so.
@@ -104,7 +103,8 @@ fn may_hold(figures: &PipelineFigures, stage: &StageFigures) -> bool {
 /// The verdict that a stage holds its output back: that it stores all of its input, or, if no other stage works, that its
 /// output is in a buffer.
 pub fn held_verdict(figures: &PipelineFigures) -> Option<PipelineVerdict> {
-    if let Some(stage) = figures.stages.iter().find(|stage| stores_all(figures, stage)) {
+    let stores_all = |stage: &&StageFigures| programs::stores_input(&stage.words) && waits_with_input(figures, stage);
+    if let Some(stage) = figures.stages.iter().find(stores_all) {
         let text = format!(
             "{name} stores all of its input before it writes: it has read {} and written nothing for {:.1} s. The stages after {name} can't work at the same time as those before it.",
             ByteSize(stage.held_bytes.unwrap_or(0)),
@@ -135,6 +135,17 @@ pub fn held_verdict(figures: &PipelineFigures) -> Option<PipelineVerdict> {
         );
         let verdict = PipelineVerdict::new(VerdictKind::Held, cause, text);
         return Some(PipelineVerdict { stage: Some(stage.number), cause: cause.to_owned(), ..verdict });
+    }
+    let probes = |stage: &&StageFigures| programs::probes_input(&stage.words) && waits_with_input(figures, stage);
+    if let Some(stage) = figures.stages.iter().find(probes) {
+        let text = format!(
+            "{} reads up to 5 s or 5 MB of its input before it writes, to find out what it contains: it has read {} and written nothing for {:.1} s.",
+            name(figures, stage.number),
+            ByteSize(stage.held_bytes.unwrap_or(0)),
+            stage.seconds_silent.unwrap_or(0.0)
+        );
+        let verdict = PipelineVerdict::new(VerdictKind::Held, "probing its input", text);
+        return Some(PipelineVerdict { stage: Some(stage.number), cause: "probing its input".to_owned(), ..verdict });
     }
     let fills = |stage| Some((stage, filling(figures, stage)?));
     if let Some((stage, option)) = figures.stages.iter().find_map(fills) {
@@ -266,6 +277,16 @@ mod tests {
         assert_eq!(found.remedies[0].id, "sponge-omit");
         figures.stages[1].words = words("sponge log");
         assert_ne!(verdict(&figures).kind, VerdictKind::Held, "it writes a file");
+    }
+
+    #[test]
+    fn ffmpeg_holds_a_stream_until_it_knows_what_it_contains() {
+        let found = verdict(&follow("ffmpeg -i - -c copy -f mpegts -", 296_000, 3.0));
+        assert_eq!((found.kind, found.stage), (VerdictKind::Held, Some(2)), "{}", found.text);
+        assert_eq!(found.remedies[0].id, "ffmpeg-probe");
+        for command in ["ffmpeg -i in.ts -c copy -f mpegts -", "ffmpeg -probesize 32 -i - -c copy -f mpegts -"] {
+            assert_ne!(verdict(&follow(command, 296_000, 3.0)).kind, VerdictKind::Held);
+        }
     }
 
     #[test]

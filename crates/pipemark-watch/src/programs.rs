@@ -3,7 +3,14 @@
 
 /// The program's name, without its directory.
 pub fn program(words: &[String]) -> &str {
-    words.first().map_or("", |word| base(word))
+    const INTERPRETERS: [&str; 6] = ["perl", "python", "ruby", "node", "sh", "bash"];
+    let first = words.first().map_or("", |word| base(word));
+    // An installed script, such as /usr/bin/parallel.
+    let script = words.get(1).filter(|word| word.starts_with('/') && word.contains("/bin/"));
+    match script {
+        Some(script) if INTERPRETERS.iter().any(|like| is_called(first, like)) => base(script),
+        _ => first,
+    }
 }
 
 /// The last part of a path; a login shell's name without its dash.
@@ -77,6 +84,16 @@ pub fn stores_input(words: &[String]) -> bool {
     program(words) == "sponge" && words.len() == 1
 }
 
+/// Whether the program reads up to 5 seconds or 5 MB of a stream, to find out what it contains, before it writes.
+pub fn probes_input(words: &[String]) -> bool {
+    let reads_pipe = words.windows(2).any(|two| two[0] == "-i" && (two[1] == "-" || two[1].starts_with("pipe:")));
+    program(words) == "ffmpeg" && reads_pipe && !has_word(words, "-probesize") && !has_word(words, "-analyzeduration")
+}
+
+fn has_word(words: &[String], word: &str) -> bool {
+    words.iter().any(|own| own == word)
+}
+
 const COMPRESSORS: [&str; 15] = [
     "xz", "gzip", "zstd", "bzip2", "pigz", "lz4", "lzma", "lzip", "plzip", "lbzip2", "pbzip2", "pixz", "brotli", "7z",
     "lzop",
@@ -132,7 +149,7 @@ pub fn writes_at_once(words: &[String]) -> bool {
 
 /// The option with which a program limits its rate on purpose; `None` if it has none.
 pub fn rate_limit(words: &[String]) -> Option<&'static str> {
-    const OPTIONS: [(&str, &[&str]); 13] = [
+    const OPTIONS: [(&str, &[&str]); 14] = [
         ("pv", &["--rate-limit", "-L"]),
         ("mbuffer", &["-r", "-R"]),
         ("curl", &["--limit-rate"]),
@@ -146,11 +163,12 @@ pub fn rate_limit(words: &[String]) -> Option<&'static str> {
         ("sftp", &["-l"]),
         ("cstream", &["-t"]),
         ("ffmpeg", &["-readrate", "-re"]),
+        ("parallel", &["--memfree", "--memsuspend", "--load", "--noswap", "--delay"]),
     ];
     let (_, options) = OPTIONS.iter().find(|(name, _)| *name == program(words))?;
     // ffmpeg's long options have one dash, so its words are compared whole.
-    let whole = |option: &str| words.iter().any(|word| word == option);
-    let has = |option: &str| if program(words) == "ffmpeg" { whole(option) } else { has_option(words, &[option]) };
+    let has =
+        |option: &str| if program(words) == "ffmpeg" { has_word(words, option) } else { has_option(words, &[option]) };
     options.iter().copied().find(|option| has(option))
 }
 

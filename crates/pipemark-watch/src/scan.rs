@@ -429,10 +429,11 @@ impl Watcher {
         ];
         const AT_ONCE: u64 = 2;
         let first = &self.known[&shape.pids[0]].process;
-        let [_, second] = shape.pids[..] else { return first };
-        let second = self.known.get(&second).map_or(first, |known| &known.process);
-        let at_once = second.parent == first.pid && second.start <= first.start + AT_ONCE;
-        if at_once && STARTERS.contains(&first.comm.as_str()) { second } else { first }
+        let known = shape.pids[1..].iter().filter_map(|pid| self.known.get(pid)).map(|known| &known.process);
+        let mut children = known.filter(|process| process.parent == first.pid);
+        let (Some(child), None) = (children.next(), children.next()) else { return first };
+        let at_once = child.start <= first.start + AT_ONCE;
+        if at_once && STARTERS.contains(&first.comm.as_str()) { child } else { first }
     }
 
     /// The name of a stage: the name of its first process, as typed.

@@ -333,7 +333,10 @@ fn all_idle(figures: &PipelineFigures) -> Option<PipelineVerdict> {
 fn deliberate_limit(figures: &PipelineFigures, busiest: &StageFigures) -> Option<PipelineVerdict> {
     let waits = busiest.sleep + busiest.network + busiest.other + busiest.lock;
     let option = programs::rate_limit(&busiest.words)?;
-    if waits < 0.5 || waits < 2.0 * (busiest.computing + busiest.waiting_for_cpu) {
+    let mostly_waits = waits >= 0.5 && waits >= 2.0 * (busiest.computing + busiest.waiting_for_cpu);
+    // While a program such as parallel waits for its limit, it may start another one again and again to check it.
+    let checks = waits >= 0.3 && busiest.seconds_silent.is_some_and(|seconds| seconds >= 1.0);
+    if !mostly_waits && !checks {
         return None;
     }
     let text = format!(

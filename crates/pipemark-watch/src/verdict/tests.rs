@@ -433,6 +433,17 @@ fn a_pipe_of_two_pages_costs_its_ends_a_switch_for_each_fill() {
 }
 
 #[test]
+fn parallel_that_waits_for_memory_limits_itself() {
+    let words = ["/usr/bin/perl", "/usr/bin/parallel", "--memfree", "9T", "echo"].map(str::to_owned).to_vec();
+    let waits = StageFigures { words, computing: 0.54, sleep: 0.42, ..stage(1, 99, 1, 0) };
+    let checks = StageFigures { seconds_silent: Some(3.0), ..waits.clone() };
+    let found = verdict(&line(vec![checks, stage(2, 1, 99, 0)]));
+    assert_eq!((found.stage, found.cause.as_str()), (Some(1), "rate limit on purpose"), "{}", found.text);
+    let works = StageFigures { seconds_silent: Some(0.0), ..waits };
+    assert_eq!(verdict(&line(vec![works, stage(2, 1, 99, 0)])).cause, "computing");
+}
+
+#[test]
 fn the_pauses_of_sort_are_its_own_work() {
     let mut figures = line(vec![stage(1, 42, 2, 56), stage(2, 51, 49, 0)]);
     assert_eq!(verdict(&figures).kind, VerdictKind::Pipe);
@@ -490,13 +501,13 @@ fn a_stage_and_a_pipe_with_equal_gains_are_both_named() {
 
 #[test]
 fn no_remedy_is_named_twice() {
-    let awk = |number: usize, busy: u32, starved: u32, blocked: u32| {
-        let words = vec!["gawk".to_owned(), "{ n += $1 } END { print n }".to_owned()];
-        StageFigures { name: "gawk".to_owned(), words, ..stage(number, busy, starved, blocked) }
+    let sort = |number: usize, busy: u32, starved: u32, blocked: u32| {
+        let words = vec!["sort".to_owned()];
+        StageFigures { name: "sort".to_owned(), words, collates: true, ..stage(number, busy, starved, blocked) }
     };
-    let found = verdict(&line(vec![awk(1, 60, 0, 40), awk(2, 62, 38, 0)]));
+    let found = verdict(&line(vec![sort(1, 62, 0, 38), stage(2, 60, 40, 0), sort(3, 61, 39, 0)]));
     let ids: Vec<&str> = found.remedies.iter().map(|remedy| remedy.id.as_str()).collect();
-    assert_eq!(ids, ["pipe-capacity", "awk-mawk"]);
+    assert_eq!(ids, ["pipe-capacity", "sort-lc-all-c", "sort-memory"]);
 }
 
 #[test]
