@@ -217,8 +217,9 @@ fn a_signal_ends_the_display_with_the_total() {
         let mut input = child.stdin.take().unwrap();
         input.write_all(b"abc").unwrap();
         child.stdout.as_mut().unwrap().read_exact(&mut [0; 3]).unwrap();
-        kill_process(Pid::from_child(&child), Signal::INT).unwrap();
-        assert_eq!(child.wait().unwrap().signal(), Some(2), "{words:?}");
+        // Not SIGINT, which is ignored in background jobs.
+        kill_process(Pid::from_child(&child), Signal::TERM).unwrap();
+        assert_eq!(child.wait().unwrap().signal(), Some(15), "{words:?}");
         let mut stderr = String::new();
         child.stderr.take().unwrap().read_to_string(&mut stderr).unwrap();
         assert!(stderr.contains("3 B written"), "{words:?}: {stderr:?}");

@@ -42,7 +42,10 @@ const scrollTo = (element) => element.evaluate((found) => found.scrollIntoView({
 
 // Charts are drawn when they are scrolled near.
 async function scroll(page) {
-  for (const chart of await page.locator(".chart").all()) await scrollTo(chart);
+  for (const chart of await page.locator(".chart").all()) {
+    await scrollTo(chart);
+    await chart.locator("svg").first().waitFor({ state: "attached" });
+  }
   await page.waitForFunction(() => document.querySelectorAll(".chart").length === document.querySelectorAll(".chart.drawn svg").length);
 }
 
