@@ -225,7 +225,7 @@ fn a_background_process_that_keeps_the_pipe_open_is_a_stage() {
         })
     };
     // On a busy machine, the process may not be found in time.
-    let report = (0..4).map(|_| sampled()).find(|report| names(report).iter().any(|name| name == "sleep"));
+    let report = (0..4).map(|_| sampled()).find(|report| names(report).contains(&"sleep"));
     let report = report.expect("the background process is found");
     let verdict = &report["verdict"];
     assert_eq!(names(&report)[verdict["stage"].as_u64().unwrap() as usize - 1], "sleep", "{report}");
