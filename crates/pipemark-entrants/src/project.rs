@@ -179,7 +179,11 @@ impl Project {
             // in all of them.
             None if word == "{pipemark}" => vec!["/proc/self/exe".to_owned()],
             None if word == "{cpus}" => vec![thread::available_parallelism().map_or(1, usize::from).to_string()],
-            None => vec![word.replace(OUT, &self.out.to_string_lossy()).replace("{directory}", &directory)],
+            // Files written for 0.1.0 call it {folder}.
+            None => {
+                let word = word.replace(OUT, &self.out.to_string_lossy());
+                vec![word.replace("{directory}", &directory).replace("{folder}", &directory)]
+            }
         };
         words.iter().flat_map(expanded).collect()
     }
@@ -298,5 +302,18 @@ mod tests {
             let Err(RunError::NotHere(reason)) = project.command("tuned") else { panic!("{version}") };
             assert!(reasons.iter().all(|words| reason.contains(words)), "{reason}");
         }
+    }
+
+    #[test]
+    fn both_names_of_the_directory_are_replaced() {
+        let directory = tempfile::tempdir().unwrap();
+        let form = "name = \"X\"\n[[tools]]\nname = \"x\"\ntry = [[\"echo\"]]\nversion = [\"v1\"]\ninstall = \"x\"\n\
+                    [build]\ncommands = []\n[idiomatic]\nrun = [\"plain\", \"{directory}/a\", \"{folder}/a\"]\nabout = \"plain\"\n\
+                    [tuned]\nrun = [\"new\"]\nabout = \"fast\"\n";
+        let form = EntrantFile::parse("x.toml", form).unwrap();
+        let mut project = Project::from_file(form, Ok(directory.path().into()), directory.path().join("out")).remove(0);
+        project.prepare(Rebuild::IfStale).unwrap();
+        let path = directory.path().join("a").to_string_lossy().into_owned();
+        assert_eq!(project.command("idiomatic").unwrap().words, ["plain", &path, &path]);
     }
 }
