@@ -10,6 +10,7 @@ const CPUS_WANTED: f64 = 1.25;
 /// A stage competes for CPUs if it runs or waits for a CPU for at least this share of the time.
 const RUNS: f64 = 0.15;
 
+/// The verdict that the CPU limit of a control group slows a stage.
 pub(crate) fn throttled(figures: &PipelineFigures) -> Option<PipelineVerdict> {
     let share = |stage: &StageFigures| stage.throttled.unwrap_or(0.0);
     let most = figures.stages.iter().max_by(|a, b| share(a).total_cmp(&share(b)))?;

@@ -52,10 +52,8 @@ fn holds(figures: &PipelineFigures, stage: &StageFigures) -> bool {
 /// The upstream program whose output never ends, if this stage has read some of it and writes nothing before the end of
 /// its input.
 fn endless_source<'f>(figures: &'f PipelineFigures, stage: &StageFigures) -> Option<&'f StageFigures> {
-    let has_read = stage.held_bytes.is_some_and(|bytes| bytes > 0);
-    let silent = stage.seconds_silent.is_some_and(|seconds| seconds >= MIN_SILENCE);
     let waits = programs::needs_end(&stage.words) || programs::compresses(&stage.words);
-    if !(has_read && silent && stage.busy < AT_WORK && waits) {
+    if !(reads_silently(stage) && stage.busy < AT_WORK && waits) {
         return None;
     }
     let before = |number: usize| figures.pipes.iter().find(|pipe| pipe.to == number).map(|pipe| pipe.from);
@@ -63,23 +61,23 @@ fn endless_source<'f>(figures: &'f PipelineFigures, stage: &StageFigures) -> Opt
     upstream.map(|number| &figures.stages[number - 1]).find(|stage| programs::follows(&stage.words))
 }
 
-/// Whether a stage has read something and written nothing for a while, and a stage after it waits.
-fn waits_with_input(figures: &PipelineFigures, stage: &StageFigures) -> bool {
-    let has_read = stage.held_bytes.is_some_and(|bytes| bytes > 0);
-    let silent = stage.seconds_silent.is_some_and(|seconds| seconds >= MIN_SILENCE);
+/// Whether a stage has read something and written nothing for a while.
+fn reads_silently(stage: &StageFigures) -> bool {
+    stage.held_bytes.is_some_and(|bytes| bytes > 0)
+        && stage.seconds_silent.is_some_and(|seconds| seconds >= MIN_SILENCE)
+}
+
+/// Whether a stage that takes this stage's output waits for it nearly all the time.
+fn reader_waits(figures: &PipelineFigures, stage: &StageFigures) -> bool {
     let waits = |pipe: &PipeFigures| figures.stages[pipe.to - 1].starved >= MIN_READER_WAITS;
-    has_read && silent && figures.pipes.iter().any(|pipe| pipe.from == stage.number && waits(pipe))
+    figures.pipes.iter().any(|pipe| pipe.from == stage.number && waits(pipe))
 }
 
 /// If a stage keeps a reader waiting because it fills its buffer before it writes, the option that makes it do so.
 fn filling(figures: &PipelineFigures, stage: &StageFigures) -> Option<&'static str> {
     let option = programs::fills_first(&stage.words)?;
-    let has_read = stage.held_bytes.is_some_and(|bytes| bytes > 0);
-    let silent = stage.seconds_silent.is_some_and(|seconds| seconds >= MIN_SILENCE);
-    let waits = |pipe: &PipeFigures| figures.stages[pipe.to - 1].starved >= MIN_READER_WAITS;
-    let mut readers = figures.pipes.iter().filter(|pipe| pipe.from == stage.number).peekable();
-    let reader_waits = readers.peek().is_none() || readers.any(waits);
-    (has_read && silent && reader_waits).then_some(option)
+    let is_last = !figures.pipes.iter().any(|pipe| pipe.from == stage.number);
+    (reads_silently(stage) && (is_last || reader_waits(figures, stage))).then_some(option)
 }
 
 /// Whether a source works at times but writes nothing, so that its output may be in its buffer.
@@ -103,7 +101,8 @@ fn may_hold(figures: &PipelineFigures, stage: &StageFigures) -> bool {
 /// The verdict that a stage holds its output back: that it stores all of its input, or, if no other stage works, that its
 /// output is in a buffer.
 pub fn held_verdict(figures: &PipelineFigures) -> Option<PipelineVerdict> {
-    let stores_all = |stage: &&StageFigures| programs::stores_input(&stage.words) && waits_with_input(figures, stage);
+    let keeps_waiting = |stage: &StageFigures| reads_silently(stage) && reader_waits(figures, stage);
+    let stores_all = |stage: &&StageFigures| programs::stores_input(&stage.words) && keeps_waiting(stage);
     if let Some(stage) = figures.stages.iter().find(stores_all) {
         let text = format!(
             "{name} stores all of its input before it writes: it has read {} and written nothing for {:.1} s. The stages after {name} can't work at the same time as those before it.",
@@ -136,7 +135,7 @@ pub fn held_verdict(figures: &PipelineFigures) -> Option<PipelineVerdict> {
         let verdict = PipelineVerdict::new(VerdictKind::Held, cause, text);
         return Some(PipelineVerdict { stage: Some(stage.number), cause: cause.to_owned(), ..verdict });
     }
-    let probes = |stage: &&StageFigures| programs::probes_input(&stage.words) && waits_with_input(figures, stage);
+    let probes = |stage: &&StageFigures| programs::probes_input(&stage.words) && keeps_waiting(stage);
     if let Some(stage) = figures.stages.iter().find(probes) {
         let text = format!(
             "{} reads up to 5 s or 5 MB of its input before it writes, to find out what it contains: it has read {} and written nothing for {:.1} s.",

@@ -1,4 +1,4 @@
-//! Verdicts on pipes that are too small: for bursts, or for anything. Pure: no clock and no I/O.
+//! Verdicts on pipes that are too small for bursts, or that hold only two pages. Pure: no clock and no I/O.
 
 use pipemark_model::ByteSize;
 
@@ -32,6 +32,7 @@ pub(crate) fn is_tiny(figures: &PipelineFigures, pipe: &PipeFigures) -> bool {
     tiny && (switches(pipe.from) + switches(pipe.to)) * SWITCH >= MATTERS
 }
 
+/// The verdict on the tiny pipe whose ends wait longest; `None` if no pipe is tiny.
 pub(crate) fn tiny_pipe(figures: &PipelineFigures) -> Option<PipelineVerdict> {
     let waits = |pipe: &&PipeFigures| pipe.writer_waits + pipe.reader_waits;
     let tiny = figures.pipes.iter().filter(|pipe| is_tiny(figures, pipe));
@@ -48,6 +49,7 @@ pub(crate) fn tiny_pipe(figures: &PipelineFigures) -> Option<PipelineVerdict> {
     Some(PipelineVerdict { pipe: Some(pipe.number), cause: "pipe too small: two pages".to_owned(), ..verdict })
 }
 
+/// The verdict that bursts don't fit into a pipe, or `Inconclusive` if a slow stage is as likely.
 pub(crate) fn small_pipe(figures: &PipelineFigures, order: &[&StageFigures]) -> Option<PipelineVerdict> {
     let busy = |nth: usize| order.get(nth).map_or(0.0, |stage| stage.busy * stage.present);
     let busiest = order[0];
