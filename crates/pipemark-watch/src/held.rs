@@ -274,6 +274,12 @@ mod tests {
         let found = verdict(&figures);
         assert_eq!((found.kind, found.stage), (VerdictKind::Held, Some(2)), "{}", found.text);
         assert_eq!(found.remedies[0].id, "sponge-omit");
+        let brief = StageFigures { seconds_silent: Some(0.2), ..figures.stages[1].clone() };
+        let brief = PipelineFigures {
+            stages: vec![figures.stages[0].clone(), brief, figures.stages[2].clone()],
+            ..figures.clone()
+        };
+        assert_ne!(verdict(&brief).kind, VerdictKind::Held);
         figures.stages[1].words = words("sponge log");
         assert_ne!(verdict(&figures).kind, VerdictKind::Held, "it writes a file");
     }
@@ -283,7 +289,11 @@ mod tests {
         let found = verdict(&follow("ffmpeg -i - -c copy -f mpegts -", 296_000, 3.0));
         assert_eq!((found.kind, found.stage), (VerdictKind::Held, Some(2)), "{}", found.text);
         assert_eq!(found.remedies[0].id, "ffmpeg-probe");
-        for command in ["ffmpeg -i in.ts -c copy -f mpegts -", "ffmpeg -probesize 32 -i - -c copy -f mpegts -"] {
+        for command in [
+            "ffmpeg -i in.ts -c copy -f mpegts -",
+            "ffmpeg -probesize 32 -i - -c copy -f mpegts -",
+            "ffmpeg -analyzeduration 0 -i - -c copy -f mpegts -",
+        ] {
             assert_ne!(verdict(&follow(command, 296_000, 3.0)).kind, VerdictKind::Held);
         }
     }
