@@ -633,7 +633,10 @@ impl RelayRun<'_> {
 
     /// Reads once and writes the bytes that were read. Returns their number; 0 at the end of the input.
     fn copy_once(&mut self, buffer: &mut Region) -> io::Result<usize> {
-        let most = self.wait_for_limit().max(self.smallest_read()).min(buffer.len());
+        let most = match self.wait_for_limit() {
+            most if most < buffer.len() => most.max(self.smallest_read()).min(buffer.len()),
+            _ => buffer.len(),
+        };
         let got = self.read(self.input, &mut buffer.bytes_mut()[..most])?;
         let mut bytes = &buffer.bytes()[..got];
         while !bytes.is_empty() {
