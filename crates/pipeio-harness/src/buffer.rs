@@ -211,7 +211,7 @@ impl Buffer {
     }
 }
 
-/// Memory for blocks that are given away. No byte is handed out twice before its page was dropped.
+/// Memory for blocks that are given away. No byte is handed out again until its page has been dropped.
 #[derive(Debug)]
 pub struct GiftMemory {
     region: Region,

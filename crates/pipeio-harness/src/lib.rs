@@ -67,7 +67,7 @@ fn errno_of<T: PartialOrd + Default>(returned: T) -> rustix::io::Result<T> {
     result_of(returned).map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))
 }
 
-/// Checks that the misuses listed in SAFETY.md don't compile, or panic.
+/// Checks that each misuse listed in SAFETY.md fails to compile or panics.
 #[cfg(doctest)]
 #[doc = include_str!("../SAFETY.md")]
 struct Safety;

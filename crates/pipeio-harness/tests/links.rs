@@ -420,7 +420,7 @@ fn posix_queues_carry_blocks_of_every_size() {
 }
 
 #[test]
-fn a_posix_queue_above_the_limits_names_them() {
+fn the_error_for_a_posix_queue_above_the_limits_names_its_size() {
     let Ok(limits) = mq::posix::limits() else { return };
     let error = mq::posix::create("/pipeio-test-large", 1 << 30, limits.messages).unwrap_err().to_string();
     assert!(error.contains("1073741824 bytes"), "{error}");

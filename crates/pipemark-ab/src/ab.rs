@@ -130,7 +130,8 @@ struct AroundOptions {
 struct RoundOptions {
     /// Run each command N times in each session
     ///
-    /// By default, a single session has at least 10 runs, and more until a change of --threshold (or 3 %) is detectable or
+    /// By default, a single session has at least 10 runs, and more until a change of --threshold (or 3 %) is detectable
+    /// or
     /// --budget is spent. With several sessions, each has up to 10 runs, as --budget allows.
     #[arg(long, short, value_name = "N", value_parser = count::<u32>(1, MAX_RUNS as u64))]
     runs: Option<u32>,
@@ -149,8 +150,8 @@ struct RoundOptions {
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Figures and verdicts")]
 struct JudgingOptions {
-    /// Read a figure from the command's output: the number that the only group ( ) of REGEX matches, or the whole of
-    /// REGEX if it has no group
+    /// Read a figure from the command's output: the number that REGEX matches, or that its group ( ) matches if it has
+    /// one
     ///
     /// NAME,UNIT=REGEX adds a unit. NAME,UNIT,higher or NAME,UNIT,lower says which is better; the default is higher for
     /// units that end in /s, and lower for all others. A run fails if its output has no match.

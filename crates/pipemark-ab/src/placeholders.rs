@@ -31,7 +31,10 @@ impl FromStr for Parameter {
         })?;
         let starts = |c: char| c.is_ascii_alphabetic() || c == '_';
         if !name.starts_with(starts) || !name.chars().all(|c| starts(c) || c.is_ascii_digit() || c == '-') {
-            return Err(format!("'{}' is not a parameter name; use letters, digits, _ and -", neutral(name)));
+            return Err(format!(
+                "'{}' is not a parameter name; use letters, digits, _ and -, and begin with a letter or _",
+                neutral(name)
+            ));
         }
         if values.is_empty() {
             return Err(format!("the parameter {name} has no values; use {name}=VALUE,…"));

@@ -80,7 +80,7 @@ pub fn stages(pipeline: &str) -> Result<Vec<String>, String> {
         match word {
             None => return Err("a stage is empty: there is a | with no command on one side".to_owned()),
             Some("if" | "while" | "until" | "for" | "case" | "!") => {
-                return Err(wrap(&format!("a stage that begins with '{}'", word.unwrap_or_default())));
+                return Err(wrap(&format!("a command that begins with '{}'", word.unwrap_or_default())));
             }
             Some(_) => {}
         }

@@ -29,7 +29,7 @@ words! {
     ];
     Capacity: vec![("default", "the system's default"), ("quota", "the pipe size once over the per-user limit")];
     SocketBuffer: vec![("default", "the system's default")];
-    Rate: vec![("closed", "send the next message after the last reply")];
+    Rate: vec![("closed", "send each message after the reply to the previous one")];
 }
 
 /// Implements [`Choices`] for types that have no choices.

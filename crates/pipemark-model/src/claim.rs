@@ -20,7 +20,7 @@ pub struct Claim {
     /// The figure published with the claim, verbatim.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub published: String,
-    /// Why no measurement of pipemark can settle the claim. The fields below, except the answer, are then unused.
+    /// Why no measurement by pipemark can settle the claim. The fields below, except the answer, are then unused.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub open: Option<String>,
     /// The demonstration that settles the claim in place of trials. The fields below, except the answer, are then
@@ -198,7 +198,7 @@ mod tests {
     use crate::parameter::Value;
 
     #[test]
-    fn scatter_is_compared_by_bytes_or_by_blocks() {
+    fn scatter_is_compared_at_equal_bytes_or_equal_blocks() {
         let settings =
             |words: &str| Settings::of(words.split_whitespace().map(|word| Value::parse_pair(word).unwrap()));
         let job = |words: &str| Job::try_from(settings(words)).unwrap();

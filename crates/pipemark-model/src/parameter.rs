@@ -243,7 +243,8 @@ parameters! {
     /// Busy time of the writer before each call, 0.5 to 1.5 times the value, in microseconds
     WriteDelay write_delay: Delay ["DELAY", Nanoseconds, ENDS] = Some(Delay(Nanos(0))),
         |text| bounded("write delay", text, Delay(Nanos(0)), Delay(Nanos(10_000_000_000)));
-    /// Messages per second, each timed from when it is due; closed: send each message after the last reply
+    /// Messages per second, each timed from when it is due; closed: send each message after the reply to the previous
+    /// one
     Rate rate: Rate ["N", Count, PACED] = Some(Rate(None)), |text| match text {
         "closed" => Ok(Rate(None)),
         _ => whole("rate", text, 1, 10_000_000).map(|rate| Rate(Some(rate))),
@@ -255,9 +256,9 @@ parameters! {
         |text| bounded("gap", text, Nanos(0), Nanos(10_000_000_000));
     /// How to check the bytes
     ///
-    /// none: no check, for stages that change the bytes or their number. count: the number of bytes. xor: their number
-    /// and XOR. full: the source generates each byte, and the sink compares it. xor and full need a --recv that
-    /// reads the bytes.
+    /// none: no check; for stages of a chain that change the bytes or their number. count: the number of bytes. xor:
+    /// their number and XOR. full: the source generates each byte, and the sink compares it. xor and full need a --recv
+    /// that reads the bytes; latency has no xor.
     Verify verify: Verify ["LEVEL", Word, BLOCKS] = Some(Verify::Count), |text| word("verification level", text);
     /// Restartable sequences (rseq) of writer and reader: system (the system's default) or off
     ///

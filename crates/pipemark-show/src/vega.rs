@@ -266,9 +266,9 @@ impl<'a> VegaFigures<'a> {
     }
 }
 
-/// A channel of names, in lines of as many letters as the expression `letters` allows. The library puts the first line
-/// where a single line would be, so a name of several lines is raised by the fraction `share` of the height of its
-/// other lines.
+/// A channel of names, which are wrapped into lines of at most as many letters as the expression `letters` gives. The
+/// library puts the first line where a single line would be, so a name of several lines is raised by `share` times the
+/// height of the lines after the first.
 fn words_channel(axis: &Axis, field: &str, letters: &str, share: f64) -> Value {
     let lines =
         format!("split(trim(replace(datum.label, regexp('(.{{1,' + {letters} + '}})( |$)', 'g'), '$1\\n')), '\\n')");

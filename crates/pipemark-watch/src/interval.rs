@@ -15,7 +15,7 @@ pub struct Counts {
     pub hungry: u32,
     /// Samples of a stage with several processes in which file locks were checked.
     pub lock_samples: u32,
-    /// Those of `lock_samples` in which several of the stage's processes waited for file locks, and fewer ran.
+    /// Those of `lock_samples` in which several of the stage's processes waited for file locks, and fewer of them ran.
     pub queued: u32,
     /// The stage's number of threads, summed over all samples.
     pub threads: u64,

@@ -237,7 +237,8 @@ pub(super) struct Moment {
     pub unsure: Option<(bool, bool, ThreadState)>,
     /// Whether one of the stage's threads waits for input while another runs; `None` if that wasn't checked.
     pub hungry: Option<bool>,
-    /// Whether several of the stage's processes wait for file locks, and fewer run; `None` if that wasn't checked.
+    /// Whether several of the stage's processes wait for file locks, and fewer of them run; `None` if that wasn't
+    /// checked.
     pub queued: Option<bool>,
 }
 
@@ -576,7 +577,7 @@ fn slices(stage: &WatchedStage, known: &mut BTreeMap<u32, WatchedProcess>) -> Op
     }
 }
 
-/// Whether several of these processes wait for file locks, and fewer run.
+/// Whether several of these processes wait for file locks, and fewer of them run.
 fn is_queued(pids: &[u32]) -> bool {
     let found: Vec<bool> =
         pids.iter().take(MAX_PROCESSES_FOR_LOCKS).filter_map(|&pid| state::lock_or_run(pid)).collect();

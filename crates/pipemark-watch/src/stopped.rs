@@ -27,7 +27,7 @@ pub(crate) fn traced(figures: &PipelineFigures) -> Option<PipelineVerdict> {
     let stage = order.iter().find(is_slowed)?;
     let tracer = stage.tracer.as_ref()?;
     let text = format!(
-        "{tracer} traces {}, and stops it {} of the time.",
+        "{tracer} traces {}, which is stopped for {} of the time.",
         name(figures, stage.number),
         percent(stage.stopped)
     );

@@ -239,7 +239,9 @@ impl Tuning {
         };
         let known: Vec<TriedPipe> = found.iter().filter_map(pipe).collect();
         if known.is_empty() {
-            return Err("pipemark may not open the pipes; run it as the pipeline's user, or as root".to_owned());
+            return Err(
+                "pipemark is not permitted to open the pipes; run it as the pipeline's user, or as root".to_owned()
+            );
         }
         self.pipes = known.into_iter().filter(|pipe| pipe.before < self.capacity).collect();
         if self.pipes.is_empty() {
@@ -317,10 +319,12 @@ impl Tuning {
             (_, false, false) => {
                 let full = self.pipes.iter().filter(|pipe| !pipe.ended && pipe.now > pipe.before);
                 let full: Vec<String> = full.map(|pipe| format!("from stage {} to {}", pipe.from, pipe.to)).collect();
-                format!(
-                    "the pipe {} keeps the larger capacity, because it is too full to be made smaller",
-                    full.join(" and ")
-                )
+                let (pipes, keep) = if full.len() == 1 {
+                    ("pipe", "keeps the larger capacity, because it is too full")
+                } else {
+                    ("pipes", "keep the larger capacity, because they are too full")
+                };
+                format!("the {pipes} {} {keep} to be made smaller", full.join(" and "))
             }
         };
         let rounds = self.pairs().len();

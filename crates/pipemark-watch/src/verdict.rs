@@ -318,7 +318,7 @@ fn hidden_stage(figures: &PipelineFigures, busiest: &StageFigures) -> Option<Pip
     let longer = |stage: &&StageFigures| is_unsampled(stage) && unknown_share(stage) * stage.present > busy(busiest);
     let unsampled: Vec<String> =
         figures.stages.iter().filter(longer).map(|stage| name(figures, stage.number)).collect();
-    let text = || format!("The bottleneck may be {}, which can't be sampled here.", unsampled.join(", "));
+    let text = || format!("The bottleneck may be {}, which can't be sampled here.", unsampled.join(" or "));
     (!unsampled.is_empty()).then(|| PipelineVerdict::unknown("hidden", text()))
 }
 

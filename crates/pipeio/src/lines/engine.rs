@@ -23,8 +23,8 @@ use crate::pipe;
 ///
 /// Each read of up to [`batch`](Self::batch) bytes makes one batch. Its whole lines are transformed, and an unfinished
 /// line at its end is kept for the next batch. The output of a batch is written at once, or together with the next
-/// output if a pipe already has more lines. So output isn't delayed when input is slow. Memory is bounded by a few
-/// batches per thread, the output of one batch, and the longest line.
+/// output if the input is a pipe that already holds more lines. So output isn't delayed when input is slow. Memory is
+/// bounded by a few batches per thread, the output of one batch, and the longest line.
 #[derive(Debug, Clone)]
 pub struct Engine {
     /// Maximum size of a batch in bytes; `None` for the default of the input's type.

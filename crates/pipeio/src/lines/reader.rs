@@ -84,8 +84,8 @@ pub(super) struct Reader<'fd> {
     nonblocking: Option<OwnedFd>,
     /// The number of waits that skip polling from now on.
     polls_to_skip: u32,
-    /// The number of waits that skip polling after the last attempt to poll. It grows with each attempt that finds
-    /// nothing.
+    /// The value that the last attempt to poll gave to `polls_to_skip`. It grows with each attempt that finds nothing;
+    /// an attempt that finds something resets it to 0.
     skipped_polls: u32,
     pub(super) reads: u64,
 }

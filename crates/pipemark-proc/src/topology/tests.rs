@@ -195,7 +195,7 @@ fn an_unreadable_process_fills_the_gap_of_its_group() {
         (11, 10, 11, &[(1, 100, Out)]),
         (12, 10, 11, &[]),
         (13, 10, 11, &[(0, 101, In)]),
-        // Ends of another group's pipeline fill no gap here.
+        // A pipe of another group that lacks a reader is no gap of this group.
         (21, 10, 21, &[(1, 200, Out)]),
     ]);
     (processes[0].ends, processes[2].ends) = (None, None);

@@ -128,7 +128,8 @@ pub(super) fn join_list(words: &[String]) -> String {
     }
 }
 
-/// The sizes of `some` as text, with neighbours in `all` (ascending) joined to ranges: `64 B and 1 KiB to 64 KiB`.
+/// The sizes of `some` as text. Sizes that are adjacent in `all` (ascending) are joined into ranges: `64 B and 1 KiB to
+/// 64 KiB`.
 pub(super) fn size_ranges(some: &[ByteSize], all: &[ByteSize]) -> String {
     let neighbours = all.chunk_by(|one, other| some.contains(one) == some.contains(other));
     let size_ranges = neighbours.filter(|span| some.contains(&span[0])).map(|span| match span {

@@ -213,7 +213,7 @@ fn summary(diff: &Diff) -> String {
     let compared = diff.verdicts().count();
     match (compared, diff.missing.len()) {
         (0, 0) => "Nothing was compared".to_owned(),
-        (0, missing) => format!("Nothing was compared, {missing} not compared"),
+        (0, missing) => format!("0 trials compared; {missing} not compared"),
         (_, 0) => format!("{}: {}", counted(compared, "trial"), parts.join(", ")),
         (_, missing) => format!("{}: {}; {missing} not compared", counted(compared, "trial"), parts.join(", ")),
     }

@@ -231,8 +231,8 @@ fn rates(text: &str) -> Vec<String> {
     rates.map(|two| two.join(" ")).collect()
 }
 
-/// The throughputs in a text that belong to none of its trials, or that aren't in the order of the two compared trials:
-/// `2.00× as fast (2.00 GiB/s against 1.00 GiB/s)`.
+/// Describes each throughput in a text that belongs to none of its trials, and each pair in the wrong order. Right is
+/// the order of the two compared trials: `2.00× as fast (2.00 GiB/s against 1.00 GiB/s)`.
 fn misplaced_rates(rule: &str, text: &str, evidence: &Json, all: &[Record]) -> Vec<String> {
     // The rates in these findings are rates per hop of chains, or published rates.
     if rule.starts_with("chain-") || rule.ends_with("published") {

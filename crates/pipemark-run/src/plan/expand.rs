@@ -274,7 +274,7 @@ fn check_axes(design: &Design) -> Result<(), Refusal> {
         }
         if !seen.insert(subject(key)) {
             let sentence = match key.is_volume() {
-                true => "total, blocks and time exclude each other; omit one axis".to_owned(),
+                true => "use only one axis of total, blocks and time".to_owned(),
                 false => format!("'{key}' has two axes; omit one"),
             };
             return Err(Refusal::new(sentence, axis.at.clone()));

@@ -255,7 +255,7 @@ fn errors_point_to_their_place() {
         (e("axes = { block = [true] }"), "x.toml:6:18: a value must be a number or a string", "[true]"),
         (
             e("params = { total = \"1g\", time = \"1s\" }"),
-            "x.toml:6:26: total, blocks and time exclude each other; omit one",
+            "x.toml:6:26: use only one of total, blocks and time",
             "time",
         ),
         (

@@ -449,7 +449,7 @@ fn settings(table: &SuiteTable<Scalar>) -> Result<Vec<Setting>, Refusal> {
     for (word, value) in entries(table) {
         let key = key(word)?;
         if key.is_volume() && settings.iter().any(|setting| setting.key().is_volume()) {
-            return Err(Refusal::new("total, blocks and time exclude each other; omit one", Some(word.span())));
+            return Err(Refusal::new("use only one of total, blocks and time", Some(word.span())));
         }
         settings.push(setting(key, value)?);
     }

@@ -207,7 +207,7 @@ fn stages_that_want_more_cpus_than_there_are_share_them() {
     }
     let found = verdict(&line(many.to_vec()));
     assert_eq!((found.kind, found.stage), (VerdictKind::Stage, Some(2)));
-    // Two stages are pinned to one CPU while others are idle.
+    // Two stages are pinned to one CPU while other CPUs are idle.
     all.truncate(3);
     all[0].cpus = vec![3];
     all[1].cpus = vec![3];
@@ -545,7 +545,7 @@ fn a_stage_that_a_tracer_stops_is_traced() {
     };
     let found = verdict(&line(vec![tar.clone(), stage(2, 3, 97, 0)]));
     assert_eq!((found.kind, found.stage, found.cause.as_str()), (VerdictKind::Stage, Some(1), "traced by strace"));
-    assert!(found.text.contains("strace traces s1, and stops it 32 % of the time"), "{}", found.text);
+    assert!(found.text.contains("strace traces s1, which is stopped for 32 % of the time"), "{}", found.text);
     assert_eq!(found.remedies[0].id, "tracer");
     let limited = StageFigures { tracer: None, ..tar.clone() };
     assert_eq!(verdict(&line(vec![limited, stage(2, 3, 97, 0)])).kind, VerdictKind::Throttled);

@@ -56,7 +56,11 @@ const FAIL_ON: [WordChoice<FailOn>; 7] = [
     ("worse", FailOn::Verdict(Verdict::Worse), "A trial is worse: code 10"),
     ("missing", FailOn::Missing, "A trial was not measured on one or both sides: code 11"),
     ("no-verdict", FailOn::NoVerdict, "A trial has no verdict, for example when each side has one session: code 15"),
-    ("inconclusive", FailOn::Verdict(Verdict::Inconclusive), "A trial is inconclusive or has no verdict: code 12"),
+    (
+        "inconclusive",
+        FailOn::Verdict(Verdict::Inconclusive),
+        "A trial is inconclusive, or has no verdict and no-verdict is not named: code 12",
+    ),
     ("cant-tell", FailOn::Verdict(Verdict::Inconclusive), "Former name of inconclusive"),
     ("better", FailOn::Verdict(Verdict::Better), "A trial is better: code 13"),
     ("same", FailOn::Verdict(Verdict::Same), "A trial is unchanged: code 14"),

@@ -6,6 +6,7 @@ use clap::Args;
 
 use pipemark_console::{ExitError, VerbResult, catch_interrupts};
 use pipemark_entrants::AgainstProgram;
+use pipemark_model::counted;
 use pipemark_run::plan::{EMBEDDED, Plan, Suite, VolumeScale};
 
 use crate::cli::entrants::{self, EntrantOptions};
@@ -78,9 +79,9 @@ fn against(options: &RunOptions) -> Result<Vec<AgainstProgram>, ExitError> {
     let (programs, figures) = (&options.against, &options.figure);
     if figures.len() > 1 && figures.len() != programs.len() {
         let sentence = format!(
-            "--figure is given {} times for {} programs; give one for all, or one for each",
+            "--figure is given {} times for {}; give one for all, or one for each",
             figures.len(),
-            programs.len()
+            counted(programs.len(), "program")
         );
         return Err(ExitError::usage(sentence));
     }

@@ -42,7 +42,7 @@ impl HistoryError {
     pub(super) fn without_locks(mut self, locks: bool, path: &Path) -> HistoryError {
         if !locks && self.what.contains("locked by another process") {
             self.what.push_str(&format!(
-                "; its file system has no locks, so if no pipemark runs, remove the directory {}.lock",
+                "; its file system has no locks: if no pipemark process is running, remove the directory {}.lock",
                 escaped_path(path)
             ));
         }

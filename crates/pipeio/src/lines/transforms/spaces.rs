@@ -98,7 +98,7 @@ const SHORT: usize = 16;
 /// The number of words processed before the room left in the output and the line's length are checked again.
 const WORDS_PER_CHECK: usize = 64;
 
-/// A line from this length on is passed to the output, which decides whether to copy or to lend it.
+/// A line of at least this length is passed to the output, which decides whether to copy or to lend it.
 const LONG: usize = 16 << 10;
 
 /// The maximum number of bytes stored for `words` words. The output of the words is longest if all their bytes are

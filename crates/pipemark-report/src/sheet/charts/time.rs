@@ -26,7 +26,7 @@ fn strips(runs: &[&Pieces], panel: &str) -> Option<Chart> {
     let (runs, omitted) = truncate_with_note(runs.to_vec(), MAX_STRIPS, "runs");
     let pieces = runs.iter().map(|run| run.ns.len() as u64).max().filter(|pieces| *pieces > 0)?;
     let longest = runs.iter().map(|run| run.ns.iter().sum::<u64>()).max()?;
-    // The duration of a cell is a whole number of milliseconds, long enough that the number of cells is readable.
+    // The duration of a cell is a whole number of milliseconds, long enough that a row doesn't have too many cells.
     let step = ((longest / pieces.min(MAX_PIECES) + 500_000) / 1_000_000).max(1) * 1_000_000;
     let mut points = Vec::new();
     for (row, run) in runs.iter().enumerate() {

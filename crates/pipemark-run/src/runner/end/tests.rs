@@ -1,5 +1,4 @@
-//! Tests that skipped work is detected on each link: that of a source that doesn't write, and that of a sink that
-//! doesn't read.
+//! Checks that, on each link, a source that doesn't write and a sink that doesn't read are detected.
 
 use std::path::Path;
 use std::thread;

@@ -341,7 +341,7 @@ mod tests {
     }
 
     #[test]
-    fn hyperfine_and_csv_have_runs_and_columns() {
+    fn runs_and_columns_of_hyperfine_and_csv_are_read() {
         let json = r#"{"results": [
             {"command": "a 64k", "mean": 2.0, "times": [2.0, 2.1], "parameters": {"block": "64k", "who": "me"}},
             {"command": "a 1m", "mean": 1.0, "times": [1.0], "parameters": {"block": "1m"}}]}"#;

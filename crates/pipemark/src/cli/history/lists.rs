@@ -213,7 +213,7 @@ pub fn trend(key: &str, unit: Unit, points: &[TrendPoint]) -> Sheet {
     let longest = points.iter().map(|point| point.series).max().unwrap_or(0);
     if longest < MIN_SESSIONS {
         notes.push(format!(
-            "{longest} runs on one machine are too few to find a change; at least {MIN_SESSIONS} are needed."
+            "Runs on one machine: {longest}, too few to find a change; at least {MIN_SESSIONS} are needed."
         ));
     } else if points.iter().all(|point| point.change.is_none()) {
         notes.push("No lasting change was found.".to_owned());

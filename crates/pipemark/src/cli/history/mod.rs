@@ -70,7 +70,7 @@ struct FilterOptions {
     /// Only measurements with this label; * matches any characters, ? one
     #[arg(long, value_name = "LABEL")]
     label: Option<String>,
-    /// Only measurements of this machine; * and ? as in --label
+    /// Only measurements of the machine NAME; * and ? as in --label
     #[arg(long, value_name = "NAME")]
     host: Option<String>,
     /// Only measurements since a date, a time or an age: 2026-01-31, '2026-01-31 12:00', 7d
@@ -186,7 +186,7 @@ fn list(options: &HistoryListOptions) -> VerbResult {
         None => (Vec::new(), 0),
     };
     if entries.is_empty() && all > 0 {
-        say(format_args!("pipemark: none of the {all} runs match"));
+        say(format_args!("pipemark: no run matches; the history has {all}"));
     }
     Ok(options.format.print(&lists::measurements(&entries, all), None)?)
 }
