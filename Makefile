@@ -148,7 +148,8 @@ test-dist:
 HOST = $(shell rustc -vV | sed -n 's/^host: //p')
 test-kernels:
 	RUSTFLAGS='-C target-feature=+crt-static' $(CARGO) build --release --locked --target $(HOST) -p pipemark
-	tests/kernels/kernels.py --program target/$(HOST)/release/pipemark $(KERNELS)
+	RUSTFLAGS='-C target-feature=+crt-static' $(CARGO) install -q --locked --root build/kernels/nfs --target $(HOST) cargo-nfs3-server@0.2.3
+	tests/kernels/kernels.py --program target/$(HOST)/release/pipemark --nfs-server build/kernels/nfs/bin/cargo-nfs3-server $(KERNELS)
 
 release-check:
 	packaging/release-check.sh

@@ -4,7 +4,7 @@
 #
 #   tarball  an empty root: no libc, no shell
 #   wheel    Debian 11 (glibc 2.31) with pip
-#   deb      Debian 12 (glibc 2.36), the oldest supported
+#   deb      Debian 12 (glibc 2.36), the oldest supported, and Debian 13
 #   rpm      an empty root, with rpm --root
 #   oci      the image: with crun, if crun may create namespaces, and with chroot into the layers of the image
 #   arm64    the tarball for aarch64 in an empty root, with qemu-aarch64-static: only commands that need no second process
@@ -76,11 +76,13 @@ tarball() {
 
 deb() {
 	lintian --fail-on error,warning "$dist"/pipemark_*_amd64.deb
-	fresh bookworm python3,python3-venv deb
-	cp "$dist"/pipemark_*_amd64.deb "$roots/deb/root/pipemark.deb"
-	inside "$roots/deb" dpkg -i /root/pipemark.deb
-	measure "deb in Debian 12" "$roots/deb" pipemark
-	inside "$roots/deb" dpkg -r pipemark
+	for suite in bookworm trixie; do
+		fresh $suite python3,python3-venv deb
+		cp "$dist"/pipemark_*_amd64.deb "$roots/deb/root/pipemark.deb"
+		inside "$roots/deb" dpkg -i /root/pipemark.deb
+		measure "deb in Debian $suite" "$roots/deb" pipemark
+		inside "$roots/deb" dpkg -r pipemark
+	done
 }
 
 wheel() {

@@ -4,7 +4,7 @@ works.
 
     tests/kernels/kernels.py --program build/static/pipemark
     tests/kernels/kernels.py --program … --only 5.10 --only 7        only kernels whose version begins with 5.10 or 7
-    tests/kernels/kernels.py --program … --flavour rt --cpus 8 --numa 2
+    tests/kernels/kernels.py --program … --flavour rt --cpus 8 --threads 2 --numa 2
     tests/kernels/kernels.py --program build/arm64/pipemark --processor arm64 --flavour 16k
 
 apt downloads the newest kernel of each Debian release to build/kernels. Needs qemu, apt-get and dpkg-deb, but not root.
@@ -31,6 +31,8 @@ PROCESSORS = {
     "amd64": ("qemu-system-x86_64", [], "max", "ttyS0"),
     "arm64": ("qemu-system-aarch64", ["-machine", "virt"], "max,pauth-impdef=on", "ttyAMA0"),
 }
+# The modules that the cases need, if the kernel has them as modules.
+MODULES = "overlay sunrpc grace lockd nfs_acl fscache netfs nfs nfsv3".split()
 HOST = {"x86_64": "amd64", "aarch64": "arm64"}[os.uname().machine]
 
 
@@ -121,7 +123,7 @@ def one(directories, pattern):
     )
 
 
-def initramfs(out, program, busybox, native, directories):
+def initramfs(out, program, busybox, native, server, directories):
     root = out.with_suffix(".root")
     shutil.rmtree(root, ignore_errors=True)
     for directory in ("bin", "lib", "etc"):
@@ -134,10 +136,13 @@ def initramfs(out, program, busybox, native, directories):
     for applet in applets:
         if applet != "busybox":
             (root / "bin" / applet).symlink_to("busybox")
-    module = one(directories, "overlay.ko*")
-    if module:
-        content = module.read_bytes()
-        (root / "lib/overlay.ko").write_bytes(lzma.decompress(content) if module.suffix == ".xz" else content)
+    for name in MODULES:
+        module = one(directories, f"{name}.ko*")
+        if module:
+            content = module.read_bytes()
+            (root / f"lib/{name}.ko").write_bytes(lzma.decompress(content) if module.suffix == ".xz" else content)
+    if server:
+        shutil.copy(server, root / "bin/nfs-server")
     names = sorted(str(path.relative_to(root)) for path in root.rglob("*"))
     packed = subprocess.run(
         [native, "cpio", "-o", "-H", "newc", "-R", "0:0"],
@@ -151,14 +156,14 @@ def initramfs(out, program, busybox, native, directories):
     shutil.rmtree(root)
 
 
-def boot(architecture, kernel, initrd, name, seconds, accel, cpus, numa, words=""):
+def boot(architecture, kernel, initrd, name, seconds, accel, cpus, threads, numa, words=""):
     """Runs a machine until it ends or exceeds its time limit. Returns the cases that it reported, and whether it finished."""
     qemu, machine, cpu, console = PROCESSORS[architecture]
     log = BUILD / f"{name}.log"
     log.write_text("")
     if accel == "kvm":
         cpu = "host,-arch-capabilities" if architecture == "amd64" else "host"
-    machine = [*machine, "-accel", accel, "-cpu", cpu, "-smp", f"{cpus}", "-m", "1024"]
+    machine = [*machine, "-accel", accel, "-cpu", cpu, "-smp", f"cpus={cpus},threads={threads}", "-m", "1024"]
     if numa > 1:
         for node in range(numa):
             own = range(node * cpus // numa, (node + 1) * cpus // numa)
@@ -184,7 +189,7 @@ def accelerator(architecture, kernel, initrd):
     """kvm if a machine boots with it within seconds: inside a virtual machine, /dev/kvm may exist and not work."""
     if architecture != HOST or not os.access("/dev/kvm", os.R_OK | os.W_OK):
         return "tcg"
-    cases, _ = boot(architecture, kernel, initrd, "probe", 20, "kvm", 2, 1)
+    cases, _ = boot(architecture, kernel, initrd, "probe", 20, "kvm", 2, 1, 1)
     return "kvm" if cases else "tcg"
 
 
@@ -213,9 +218,13 @@ def main():
     parser.add_argument("--suite", action="append", choices=SUITES, help="default: all")
     parser.add_argument("--accel", choices=["kvm", "tcg"], help="the accelerator (default: kvm if it works)")
     parser.add_argument("--cpus", type=int, default=2)
+    parser.add_argument("--threads", type=int, default=1, help="hardware threads per core")
     parser.add_argument("--numa", type=int, default=1, help="nodes of memory")
     parser.add_argument("--seconds", type=int, default=480, help="time limit for each machine (default: 480)")
     parser.add_argument("--quick", action="store_true", help="also run `pipemark run quick`")
+    parser.add_argument(
+        "--nfs-server", type=pathlib.Path, help="a static cargo-nfs3-server for this processor, for a home on NFS"
+    )
     options = parser.parse_args()
     architecture = options.processor
     for tool in (PROCESSORS[architecture][0], "apt-get", "dpkg-deb"):
@@ -236,14 +245,24 @@ def main():
             if options.only and not any(image.startswith(version) for version in options.only):
                 continue
             kernel, initrd = one(directories, "vmlinuz*"), BUILD / f"{image}.cpio"
-            initramfs(initrd, options.program, busyboxes[architecture], busyboxes[HOST], directories)
+            initramfs(
+                initrd, options.program, busyboxes[architecture], busyboxes[HOST], options.nfs_server, directories
+            )
             accel = accel or accelerator(architecture, kernel, initrd)
             began = time.monotonic()
-            words = ("limit=60 zeros=100000000" if accel == "kvm" else "limit=120 zeros=24000000") + (
-                " quick" if options.quick else ""
-            )
+            words = "limit=60 zeros=100000000" if accel == "kvm" else "limit=120 zeros=24000000"
+            words += f" cores={options.cpus // options.threads}" + (" quick" if options.quick else "")
             cases, ended = boot(
-                architecture, kernel, initrd, image, options.seconds, accel, options.cpus, options.numa, words
+                architecture,
+                kernel,
+                initrd,
+                image,
+                options.seconds,
+                accel,
+                options.cpus,
+                options.threads,
+                options.numa,
+                words,
             )
             bad = [case for case in cases if case[1] == "FAIL"]
             failed |= bool(bad) or not ended
