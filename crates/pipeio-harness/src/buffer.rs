@@ -72,7 +72,7 @@ impl<'a> Bytes<'a> {
         unsafe { self.start.as_ptr().wrapping_add(at).read() }
     }
 
-    /// Copies bytes to `to`, from the first one on, until either has no more.
+    /// Copies the first bytes to `to`, as many as fit.
     pub fn copy_to(self, to: &mut [u8]) {
         // SAFETY: that many bytes are readable in `self` and writable in `to`. The two don't overlap, since `to` is
         // borrowed exclusively.
@@ -145,7 +145,7 @@ impl<'a> BytesMut<'a> {
         unsafe { self.start.as_ptr().wrapping_add(at).write(byte) };
     }
 
-    /// Copies bytes from `from`, from the first one on, until either has no more.
+    /// Copies the first bytes of `from` into these bytes, as many as fit.
     pub fn copy_from(&mut self, from: &[u8]) {
         // SAFETY: that many bytes are readable in `from` and writable in `self`. The two don't overlap, since the bytes
         // of `self` are borrowed exclusively or no reference to them exists.

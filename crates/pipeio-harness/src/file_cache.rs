@@ -21,7 +21,7 @@ pub struct CachedPages {
     pub all: u64,
 }
 
-/// Writes a file's changes back and requests the kernel to drop its pages with posix_fadvise(2), which needs no
+/// Writes a file's changes back and asks the kernel to drop the file's pages with posix_fadvise(2), which needs no
 /// privileges. The kernel keeps pages that other processes map or lock; [`count`] returns how many remain.
 ///
 /// # Errors

@@ -244,8 +244,8 @@ impl<L: Deref<Target = [CacheLine]>> Sink<L> {
         let (state, source, position) = (&self.lines[SINK], &self.lines[SOURCE], &self.lines[HEAD].words[0]);
         if self.head == tail {
             self.head = state.wait(self.wait, calls, || {
-                // Loads the mark that the peer has left before it loads the position. An end that sees the mark also
-                // sees everything that was published before the mark.
+                // First check whether the peer has left, then load its position. An end that sees that the peer has
+                // left also sees everything that the peer published.
                 let ended = source.peer_left();
                 let head = position.load(Acquire);
                 match head.checked_sub(tail) {

@@ -245,7 +245,7 @@ fn allow_missing(error: io::Error) -> io::Result<()> {
 /// where most of a pipe's work is done.
 ///
 /// If the hardware has no such counter (as on most virtual machines), the error is ENOENT or EOPNOTSUPP. If the kernel
-/// refuses, it is EACCES or EPERM.
+/// refuses, the error is EACCES or EPERM.
 fn counter(event: impl Event) -> io::Result<()> {
     perf_event::Builder::new(event).exclude_kernel(false).exclude_hv(true).build().map(drop)
 }

@@ -86,7 +86,7 @@ pub fn open(
         return Err(crate::invalid("vmsplice receives only from the read end of a pipe"));
     }
     let (wait, block) = (options.wait, options.block);
-    // O_NONBLOCK on the pipe end doesn't make splice and vmsplice non-blocking. These calls need a flag of their own.
+    // vmsplice, and splice before Linux 5.1, ignore O_NONBLOCK on the pipe end. These calls have a flag of their own.
     let flags = wait.splice_flags();
     Ok(match method {
         ReceiveCall::Read => Box::new(read(pipe, options)?),

@@ -43,8 +43,8 @@ impl SharedMapping {
         let fd = memfd_create("pipemark", MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)?;
         ftruncate(&fd, len as u64)?;
         if flags.contains(MapFlags::POPULATE) {
-            // If memory is lacking, this returns an error. Later, a lack of memory would kill the process that touches
-            // the page.
+            // If memory is lacking, this returns an error. Without this call, a lack of memory would kill the process
+            // that first touches a page.
             fallocate(&fd, FallocateFlags::empty(), 0, len as u64)?;
         }
         fcntl_add_seals(&fd, SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL)?;
@@ -85,7 +85,7 @@ impl Drop for SharedMapping {
     }
 }
 
-/// The error for a descriptor that isn't `what` was expected.
+/// The error for a descriptor of something other than `what`.
 pub(crate) fn refused(what: &str, why: &str) -> io::Error {
     crate::invalid(format!("not {what}: {why}"))
 }

@@ -82,8 +82,8 @@ pub enum WaitMode {
 }
 
 /// Reaps a child with wait4(2). Returns the child's exit status, and the resources used by the child and by the
-/// children that it waited for. Returns `None` if the child is still running. From now on, the child's process id may
-/// belong to another process.
+/// children that it waited for. Returns `None` if the child is still running. Once the child is reaped, its process id
+/// may belong to another process.
 ///
 /// # Errors
 /// If `child` isn't a child of this process, or was reaped before.
@@ -93,7 +93,8 @@ pub fn reap(child: Pid, mode: WaitMode) -> io::Result<Option<(ExitStatus, Usage)
     Ok(reaped.map(|(_, status, usage)| (status, Usage::of(&usage))))
 }
 
-/// Calls wait4(2), again after a signal. Returns `None` if all children selected by `child` are still running.
+/// Calls wait4(2), and repeats the call if a signal interrupts it. Returns `None` if all children selected by `child`
+/// are still running.
 pub(crate) fn wait4(child: libc::pid_t, options: i32) -> io::Result<Option<(u32, ExitStatus, libc::rusage)>> {
     loop {
         let mut status = 0;

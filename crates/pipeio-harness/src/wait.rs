@@ -45,8 +45,8 @@ impl Wait {
         matches!(self, Wait::Block | Wait::Shared)
     }
 
-    /// The flag that makes splice(2), vmsplice(2) and tee(2) wait according to this policy. O_NONBLOCK on the pipe end
-    /// alone doesn't make these calls return.
+    /// The flag that makes splice(2), vmsplice(2) and tee(2) wait according to this policy. O_NONBLOCK isn't enough:
+    /// vmsplice(2) ignores it, as did splice(2) and tee(2) before Linux 5.1.
     pub(crate) fn splice_flags(self) -> SpliceFlags {
         if self.sleeps() { SpliceFlags::empty() } else { SpliceFlags::NONBLOCK }
     }

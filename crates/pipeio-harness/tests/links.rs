@@ -481,7 +481,7 @@ fn ends_that_wait_on_a_removed_system_v_queue_fail() {
 }
 
 #[test]
-fn private_memory_is_read_from_outside_in_blocks_of_every_size() {
+fn private_memory_is_read_in_blocks_of_every_size() {
     if let Err(error) = pipeio_harness::probe::process_vm_readv() {
         return eprintln!("skipped: {error}");
     }

@@ -1,4 +1,5 @@
-//! Reaping children, in a separate process. Children of other tests in the same process would be reaped too.
+//! Reaping children, in a separate process. In a process with other tests, the children of those tests would be reaped
+//! too.
 
 use std::process::Command;
 use std::thread::sleep;

@@ -346,7 +346,7 @@ impl AbPlan {
                 by,
                 criterion: criterion(judging.threshold, kinds[by].better),
                 reference: choice.reference.as_deref().map_or(Ok(0), |wanted| reference(&entries, wanted))?,
-                // Commands that print their figures print different ones.
+                // The printed figures vary from run to run, and so do the outputs.
                 ignore_output: around.ignore_output || !judging.figure.is_empty(),
                 memory: judging.pipeline_memory || judging.by == PIPELINE_MEMORY,
                 cold: around.cold.clone(),

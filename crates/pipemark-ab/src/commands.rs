@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn commands_have_letters_and_parameters_their_values() {
+    fn labels_are_letters_parameter_values_or_names() {
         assert_eq!(labels(&typed(&["a", "b", "c"])), ["A", "B", "C"]);
         let threads = "threads=1,2".parse().unwrap();
         let one = TypedCommands { parameters: vec![threads], ..typed(&["make -j{threads}"]) };

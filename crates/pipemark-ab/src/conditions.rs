@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn children_run_on_the_cpus_and_this_process_does_not() {
+    fn on_cpus_restricts_the_thread_only_during_the_call() {
         let before = sched_getaffinity(None).unwrap();
         let mut one = CpuSet::new();
         one.set((0..CpuSet::MAX_CPU).find(|&cpu| before.is_set(cpu)).unwrap());

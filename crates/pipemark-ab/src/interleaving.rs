@@ -58,7 +58,7 @@ pub struct RoundPlan {
     pub memory: bool,
     /// Files whose pages are dropped before each run.
     pub cold: Vec<PathBuf>,
-    /// Whether to report a failed command in a row, and continue with the other commands.
+    /// Whether to list a failed command in the table, and continue with the other commands.
     pub keep_going: bool,
     /// Whether to print the expected time.
     pub announced: bool,
@@ -85,7 +85,7 @@ pub struct CommandRuns {
     /// The size of the first run's output, in bytes.
     pub output: u64,
     hash: Option<[u8; 32]>,
-    /// Whether a run's output differed from the first.
+    /// Whether a run's output differed from that of the first run.
     pub unsteady: bool,
     /// The capacity of the command's pipes in bytes, as granted; `None` if none was requested.
     pub capacity: Option<u64>,
@@ -190,7 +190,7 @@ struct Runner<'a> {
     complete: Vec<usize>,
     /// The number of commands whose setup was started. The others are not cleaned up.
     set_up: usize,
-    /// Whether the user interrupted a run, and the interrupt was then forgotten for `--conclude`.
+    /// Whether the user interrupted a run, and the interrupt was then cleared so that `--conclude` could run.
     interrupted: bool,
 }
 
@@ -231,7 +231,7 @@ impl Runner<'_> {
         }
     }
 
-    /// Handles a failure: records it as a row, or ends the measurement.
+    /// Handles a failure: records it for the table, or ends the measurement.
     fn handle_failure(&mut self, at: usize, error: RunError) -> Result<(), ExitError> {
         match error {
             RunError::Interrupted => Err(ExitError::with(exit::INTERRUPTED, "interrupted; no result")),
@@ -389,7 +389,7 @@ impl Runner<'_> {
         }
     }
 
-    /// Measures the shell's start: the time by which a command takes longer if a shell starts it. Does nothing unless a
+    /// Measures the shell's start: the extra time that a command takes if a shell starts it. Does nothing unless a
     /// command is short enough for that to matter. The command measured is the shell itself, because it is certainly
     /// installed.
     ///

@@ -75,7 +75,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn this_process_has_memory_and_one_that_is_not_there_has_none() {
+    fn this_process_has_memory_and_a_missing_process_has_none() {
         let memory = vec![1u8; 8 << 20];
         assert!(sample(&[rustix::process::getpid()]).unwrap() >= memory.len() as u64);
         assert_eq!(sample(&[Pid::from_raw(i32::MAX).unwrap()]), None);

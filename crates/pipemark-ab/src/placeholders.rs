@@ -161,7 +161,7 @@ pub fn check(parameters: &[Parameter], texts: &[&str]) -> Result<(), String> {
     Ok(())
 }
 
-/// Names in braces that look like a parameter.
+/// Names in braces that look like parameters.
 fn names(text: &str) -> impl Iterator<Item = &str> {
     let parts = text.split('{').skip(1).filter_map(|part| part.split_once('}'));
     parts
@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn a_value_is_not_read_again() {
+    fn placeholders_in_a_value_are_kept() {
         assert_eq!(replaced("{a}", &settings("a={b} b=2")), "{b}");
     }
 
@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn a_parameter_that_is_nowhere_is_refused() {
+    fn an_unused_parameter_is_refused() {
         let parameters = ["threads=1,2".parse().unwrap()];
         assert_eq!(check(&parameters, &["make", "rm -f {threads}"]), Ok(()));
         let error = check(&parameters, &["make -j{thread}", "echo ${threads}"]).unwrap_err();

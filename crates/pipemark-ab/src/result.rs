@@ -125,7 +125,7 @@ pub struct FigureResult {
     pub comparison: Option<Comparison>,
     /// The command's verdict on this figure; absent for the reference.
     pub verdict: Option<Verdict>,
-    /// Why there is no clear verdict, and what would help; absent if there is one.
+    /// Why there is no clear verdict, and what would help; absent if the verdict is clear.
     pub why: Option<String>,
 }
 

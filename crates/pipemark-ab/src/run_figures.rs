@@ -125,7 +125,7 @@ const RUN_FIELDS: [&str; 6] = ["label", "command", "session", "round", "warmup",
 /// The index of the figure that `--by` names.
 ///
 /// # Errors
-/// A message, when there is none, or several share the name.
+/// A message, when no figure or several figures have the name.
 pub fn place(kinds: &[FigureKind], by: &str) -> Result<usize, String> {
     let keys = || kinds.iter().map(|kind| kind.key.as_str());
     let is_taken = |key: &&str| RUN_FIELDS.contains(key) || key.starts_with("parameter_");

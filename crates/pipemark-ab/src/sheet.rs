@@ -173,7 +173,7 @@ fn judged_interval(figure: Option<&FigureResult>) -> Cell {
     Cell::shown(figure.and_then(|figure| shown_interval(&figure.comparison?)).unwrap_or_default())
 }
 
-/// The interval of the change; `None` if there are too few runs for one, which a note reports.
+/// The interval of the change; `None` if there are too few runs, which a note reports.
 fn shown_interval(comparison: &Comparison) -> Option<String> {
     comparison.judged().or(comparison.low.zip(comparison.high)).map(|_| interval(comparison))
 }

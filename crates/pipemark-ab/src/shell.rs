@@ -57,7 +57,7 @@ mod tests {
     }
 
     #[test]
-    fn a_shell_is_a_command_too() {
+    fn the_empty_command_of_a_shell_is_the_shell() {
         let text = Shell::Sh.empty_command().unwrap();
         assert_eq!(Shell::None.words(&text), Shell::Sh.words(""), "the empty command of a shell is the shell itself");
         assert_eq!(Shell::None.words(&Shell::Bash.empty_command().unwrap()), Shell::Bash.words(""));

@@ -1,11 +1,11 @@
-//! The shell's start: the time that a command takes longer because a shell starts it. It is measured in the same rounds
+//! The shell's start: the extra time that a command takes because a shell starts it. It is measured in the same rounds
 //! as the commands, and subtracted from their times.
 
 use pipemark_model::Estimate;
 use pipemark_stats::estimate;
 
-/// The minimum time of a command, as a share of the shell's own time. If a command takes less, nothing is subtracted,
-/// because the difference would be mostly error.
+/// The minimum time that must be left of a command after the subtraction, as a share of the shell's start. If less is
+/// left, nothing is subtracted, because the difference would be mostly error.
 const MIN_SHARE: f64 = 0.5;
 
 /// How the shell's start is treated.
@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn noise_in_the_start_widens_its_interval_and_is_never_added() {
+    fn a_noisy_start_has_a_wide_interval_and_a_negative_one_is_ignored() {
         let long = [vec![5.0, 5.1, 4.9, 5.0, 5.0, 5.0]];
         let noisy = ShellStart::of(&[1.0, 1.1, -0.2, 0.9, 1.0, 2.1], &long);
         assert!(matches!(noisy.subtracted(), Some([median, low, _]) if median > 0.8 && low < 0.5), "{noisy:?}");

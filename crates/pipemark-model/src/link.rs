@@ -3,8 +3,9 @@
 use crate::methods::{RecvMethod, SendMethod};
 use crate::value::word_enum;
 
-/// Passes the table of links to a macro. Each row has the link's name, in parentheses the module in `pipemark-run`'s
-/// `link` that implements the link, and the link's properties. A memory copy within one process has no module.
+/// Passes the table of links to a macro. Each row has the link's name, then (in parentheses) the module in
+/// `pipemark-run`'s `link` that implements the link, then the link's properties. A memory copy within one process has
+/// no module.
 #[macro_export]
 macro_rules! each_link {
     ($use:ident) => {

@@ -48,7 +48,7 @@ pub fn differing_keys(jobs: &[&Job], first: &[Key]) -> Vec<Key> {
     if settings.iter().all(|one| seen.insert(values(one))) { without_volume } else { keys }
 }
 
-/// Whether some jobs run programs in other languages, and others pipemark's own source and sink.
+/// Whether some jobs run programs in other languages, and others use pipemark's own source and sink.
 pub fn mixes_foreign_programs(jobs: &[&Job]) -> bool {
     jobs.iter().any(|job| job.entrant().is_some()) && jobs.iter().any(|job| job.ends().is_some())
 }

@@ -31,8 +31,8 @@ pub enum Place {
     Free,
     /// The first allowed CPU, for both ends.
     Same,
-    /// The first two allowed CPUs on different cores of one package; if there are none, on different packages; if there
-    /// are none either, on one core.
+    /// The first two allowed CPUs on different cores of one package; failing that, on different packages; failing that,
+    /// on one core.
     Cross,
     /// The writer's CPU, then the reader's.
     Pinned(Cpu, Cpu),

@@ -43,8 +43,8 @@ fn split_unit(text: &str) -> (&str, &str) {
     (&text[..end], text[end..].trim())
 }
 
-/// `number × unit` as a whole number: exact for integers, rounded for decimal fractions such as `1.5`. `None` for a
-/// fraction of a byte or of a nanosecond.
+/// `number × unit` as a whole number: exact for integers, rounded for decimal fractions such as `1.5`. `None` for
+/// decimal fractions of the smallest unit, a byte or a nanosecond.
 fn scaled(number: &str, unit: u64) -> Option<u64> {
     let number = number.replace('_', "");
     if let Ok(whole) = number.parse::<u64>() {

@@ -22,7 +22,7 @@ pub fn set(reader: &Process, id: PipeId, bytes: usize) -> Option<Result<u64, Err
 fn at_end<T>(process: &Process, id: PipeId, act: impl FnOnce(&OwnedFd) -> T) -> Option<T> {
     let end = process.ends.as_ref()?.iter().find(|end| end.pipe == id && end.direction == Direction::In)?;
     let path = format!("/proc/{}/fd/{}", process.pid, end.fd);
-    // A descriptor opened with O_PATH doesn't count as an end, so the pipe is identified before an end is opened.
+    // A descriptor opened with O_PATH doesn't count as an end. It identifies the pipe before an end is opened.
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let held = openat(CWD, &path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty()).ok()?;
     let through = format!("/proc/self/fd/{}", held.as_raw_fd());

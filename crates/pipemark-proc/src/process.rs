@@ -477,7 +477,7 @@ mod tests {
         let (stop, stopped) = std::sync::mpsc::channel::<()>();
         let stopped = std::sync::Mutex::new(stopped);
         std::thread::scope(|scope| {
-            // All but the first end only when `stop` is dropped.
+            // Each of these threads, except the first, exits only when `stop` is dropped.
             for _ in 0..20 {
                 scope.spawn(|| stopped.lock().unwrap().recv().is_err());
             }
@@ -507,7 +507,7 @@ mod tests {
     }
 
     #[test]
-    fn reads_and_writes_are_counted_beside_their_bytes() {
+    fn reads_and_writes_are_counted_in_bytes_and_calls() {
         let text = "rchar: 100\nwchar: 20\nsyscr: 5\nsyscw: 2\nread_bytes: 0\n";
         let counts = IoCounts { read: 100, wrote: 20, reads: 5, writes: 2 };
         assert_eq!(IoCounts::parse(text), Some(counts));
@@ -515,7 +515,7 @@ mod tests {
     }
 
     #[test]
-    fn the_machine_counts_its_starts_and_its_idle_cpus() {
+    fn started_processes_and_idle_ticks_are_counted() {
         let counts = MachineCounts::parse("cpu  1 2 3 40 5 6\ncpu0 1 2 3 4 5\nprocesses 77\n");
         assert_eq!(counts, Some(MachineCounts { starts: 77, idle: 45 }));
     }

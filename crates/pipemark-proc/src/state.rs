@@ -3,8 +3,8 @@
 use crate::process::{Direction, PipeId};
 use crate::thread;
 
-/// The state of a thread at one moment. Of the states of its threads, a stage has the one that comes first in this
-/// order.
+/// The state of a thread at one moment. A stage has the state of that one of its threads whose state comes first in
+/// this order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ThreadState {
     /// The thread runs or waits for a CPU. Only counters, not samples, can separate the two.
@@ -117,7 +117,7 @@ pub(crate) trait ThreadView {
 /// The descriptors that a call waits for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Descriptors {
-    /// The call waits for input from any of these descriptors, or for room in it.
+    /// The call waits until any of these descriptors has input or room, depending on its direction.
     Files(Vec<(u64, Direction)>),
     Children,
     /// The call opens a file, such as a FIFO whose other end isn't open. Holds the address of the file's name, and the

@@ -132,7 +132,7 @@ impl Thread {
     }
 
     /// The descriptors of the call in which the thread was last observed waiting for something other than a pipe. The
-    /// list passed to poll(2) is read only now. Programs keep this list at one address.
+    /// list passed to poll(2) is read now, not at the time of the wait. Programs keep this list at one address.
     pub fn waited_outside_for(&self, pid: u32) -> Vec<(u64, Direction)> {
         match self.outside.map(|call| state::descriptors_in(pid, &call)) {
             Some(Descriptors::Files(files)) => files,

@@ -47,7 +47,7 @@ struct PipeGraph<'p> {
 }
 
 impl<'p> PipeGraph<'p> {
-    /// A process, its parent, and so on up. The number is limited, because reused pids may form a cycle.
+    /// A process, its parent, and so on up. The number of steps is limited, because reused pids may form a cycle.
     fn ancestry(&self, pid: u32) -> impl Iterator<Item = &'p Process> {
         let parent = |process: &&Process| self.processes.get(&process.parent).copied();
         std::iter::successors(self.processes.get(&pid).copied(), parent).take(65)
@@ -285,8 +285,8 @@ fn stage_by_process(graph: &PipeGraph<'_>, ends: &BTreeMap<u32, Vec<PipeEnd>>) -
                 .iter()
                 .any(|end| ends[&elder].iter().any(|own| own.pipe == end.pipe && own.direction == end.direction))
         };
-        // Whether the standard input or output of one is a pipe to the other. Other pipes between the two, such as the
-        // queues of a worker pool, are within the stage.
+        // Whether the standard input or output of `pid` or `elder` is a pipe to the other process. Other pipes between
+        // the two, such as the queues of a worker pool, are within the stage.
         let is_piped_to_elder = |pid: u32| {
             let joint = |end: &PipeEnd, own: &PipeEnd| {
                 own.pipe == end.pipe && own.direction != end.direction && end.fd.min(own.fd) < 2

@@ -176,17 +176,17 @@ mod tests {
         assert_eq!(found(&long, 1)[..2], [(300, Verdict::Worse), (360, Verdict::Better)]);
     }
 
-    /// Without the test against correlation, 36 of 150 series have a false change. With or without that test, the rate
-    /// is far above the 2 % of independent sessions.
+    /// Without the test against correlation, 36 of 150 series have a false change. Even with that test, the rate is far
+    /// above the 2 % of independent sessions.
     #[test]
-    fn correlated_sessions_cause_fewer_false_changes() {
+    fn the_correlation_test_prevents_some_false_changes() {
         let mut dice = Dice::new(4);
         let wrong = (0..150).filter(|_| !found(&dice.correlated_runs(0.3, 40), 1).is_empty()).count();
         assert!(wrong <= 30, "{wrong} of 150");
     }
 
-    /// Tests groups of eight series of 20 sessions, with uniform noise and with two states. A false change is expected
-    /// in 2 % of the groups: in 3 of 150, by chance in up to 5. A 10 % change is detected in nine of ten series.
+    /// Tests groups of eight series of 20 sessions, with normal noise and with two states. A false change is expected
+    /// in 2 % of the groups, which is 3 of 150; the test allows 5. A 10 % change is detected in nine of ten series.
     #[test]
     fn noise_is_rarely_reported_as_a_change() {
         for states in [false, true] {

@@ -30,7 +30,7 @@ use crate::estimate::{CONFIDENCE, geometric, median_of_sorted, pair_means};
 use crate::ranks::NullDistribution;
 use crate::verdict::{Criterion, Verdict};
 
-/// The maximum number of runs per side. All pairs of runs are compared: a million pairs, which take 8 MiB.
+/// The maximum number of runs per side. All pairs of runs are compared: a million pairs, which take 8 MB.
 pub const MAX_RUNS: usize = 1000;
 
 /// The power at which a change counts as detectable.
@@ -371,7 +371,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn swapping_sides_turns_the_change_round(
+        fn swapping_sides_inverts_the_change(
             base in prop::collection::vec(1.0..100.0f64, 4..20), new in prop::collection::vec(1.0..100.0f64, 4..20),
         ) {
             let there = compare(&base, &new, Pairing::None, no_threshold()).unwrap();
@@ -394,7 +394,7 @@ mod tests {
         }
 
         #[test]
-        fn nothing_changes_against_itself(base in prop::collection::vec(1.0..100.0f64, 1..30)) {
+        fn equal_sides_have_no_change(base in prop::collection::vec(1.0..100.0f64, 1..30)) {
             let comparison = compare(&base, &base, Pairing::Rounds, no_threshold()).unwrap();
             prop_assert!(matches!(comparison.verdict, Verdict::Same | Verdict::Inconclusive));
             prop_assert!(comparison.p > 0.05);

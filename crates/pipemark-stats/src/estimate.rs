@@ -120,14 +120,14 @@ mod tests {
     }
 
     #[test]
-    fn nothing_and_not_a_number_have_no_estimate() {
+    fn missing_or_nonfinite_figures_have_no_estimate() {
         assert_eq!(from_runs(&[]), None);
         assert_eq!(from_runs(&[1.0, f64::NAN]), None);
         assert_eq!(from_runs(&[1.0, f64::INFINITY]), None);
     }
 
     #[test]
-    fn narrow_means_both_sides() {
+    fn a_narrow_interval_is_narrow_on_both_sides() {
         let estimate = Estimate { median: 100.0, low: Some(97.0), high: Some(103.0), min: 86.0, max: 114.0, runs: 12 };
         assert!(is_narrow(&estimate, 0.03));
         assert!(!is_narrow(&Estimate { high: Some(103.1), ..estimate }, 0.03));

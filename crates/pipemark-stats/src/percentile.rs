@@ -24,12 +24,12 @@ mod tests {
     }
 
     #[test]
-    fn low_percentiles_need_as_much_as_high_ones() {
+    fn low_percentiles_need_as_many_samples_as_high_ones() {
         assert!(supports(299, 1.0) && !supports(298, 1.0));
     }
 
     #[test]
-    fn no_samples_support_no_percentile() {
+    fn zero_samples_support_no_percentile() {
         assert!(!supports(0, 50.0));
         assert!(!supports(1_000_000, 100.0));
     }

@@ -212,7 +212,7 @@ mod tests {
         let records = records(vec![base, slower, stream]);
         let ratio = records[1].estimate.as_ref().unwrap().ratio().unwrap();
         assert!((ratio.median - 0.25).abs() < 1e-3, "{ratio:?}");
-        assert_eq!(records[2].estimate.as_ref().unwrap().ratio(), None, "a stream has no ratio to a conversation");
+        assert_eq!(records[2].estimate.as_ref().unwrap().ratio(), None, "a stream has no ratio to round trips");
     }
 
     #[test]

@@ -106,7 +106,7 @@ pub struct Sessions {
 pub struct JointComparisons {
     /// The number of comparisons.
     pub comparisons: usize,
-    /// The prior variance; `None` if the comparisons are too few for one.
+    /// The prior variance; `None` if there are too few comparisons to estimate it.
     pub prior: Option<f64>,
 }
 

@@ -342,7 +342,7 @@ fn compare_documents(dice: &mut Dice, states: bool, sides: usize, history: usize
     (verdicts[0], verdicts[1..].iter().any(|differs| *differs))
 }
 
-/// In at most 4 % of documents with eight equal trials, any trial gets the verdict `better` or `worse`.
+/// At most 4 % of documents with eight equal trials have a trial with the verdict `better` or `worse`.
 #[test]
 fn equal_sessions_rarely_differ() {
     for (states, sides, history) in

@@ -180,7 +180,7 @@ mod tests {
     use crate::fixture::{GIB, STEADY, outcome, record_of, round_trip_outcome, warning_kinds};
 
     #[test]
-    fn noise_of_a_conversation_is_that_of_its_round_trips() {
+    fn noise_in_latency_mode_is_that_of_the_round_trips() {
         let drifting = [1.0, 1.02, 1.03, 1.06, 1.08, 1.1, 1.12];
         // With a gap between round trips, their drift leaves the throughput steady.
         let mut round_trip_record = round_trip_outcome("e", &[("gap", "1ms")], 5_000.0, &drifting);

@@ -96,8 +96,8 @@ impl Channel for Socket {
         self.wait.retry(self.fd.as_fd(), Direction::In, calls, || {
             match rustix::net::recv(&self.fd, &mut *buffer, RecvFlags::TRUNC) {
                 Ok((_, len)) => Ok(len),
-                // The sender left before it had read everything that we sent to it. The kernel reports that once,
-                // before it delivers the messages from the sender. So try again.
+                // The peer left before it had read everything that we sent to it. The kernel reports that once, before
+                // it delivers the peer's messages. So try again.
                 Err(Errno::CONNRESET) => Err(Errno::INTR),
                 Err(error) => Err(error),
             }

@@ -15,7 +15,7 @@ pub struct Entrant {
     pub language: Language,
     /// Which of the language's programs to run.
     pub program: Program,
-    /// Either free, or same with all processes on one CPU.
+    /// Free, or same: all processes on one CPU.
     pub place: Place,
     /// Bytes per call of the program's writer.
     pub block: ByteSize,

@@ -159,7 +159,7 @@ impl Job {
     /// Whether the sink reads the bytes.
     pub fn touched(&self) -> bool {
         match self {
-            // A program that doesn't follow the contract may not read the bytes.
+            // A program that doesn't follow the contract might not read the bytes.
             Job::Entrant(own) => own.verify.reads(),
             _ => self.ends().is_some_and(Ends::touched),
         }

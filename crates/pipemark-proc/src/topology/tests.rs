@@ -54,7 +54,7 @@ fn a_pipeline_is_found_from_each_of_its_processes() {
 }
 
 #[test]
-fn a_process_uses_its_family_if_it_reads_it_and_not_if_it_passes_pipes_on() {
+fn a_process_that_only_passes_pipes_on_does_not_use_its_family() {
     let reads: [Line<'_>; 2] = [(10, 1, 10, &[(3, 100, In)]), (11, 10, 10, &[(1, 100, Out)])];
     assert!(uses_own_family(&snapshot(&reads), 10));
     let feeds: [Line<'_>; 2] = [(10, 1, 10, &[(4, 100, Out)]), (11, 10, 10, &[(0, 100, In)])];
@@ -195,7 +195,7 @@ fn an_unreadable_process_fills_the_gap_of_its_group() {
         (11, 10, 11, &[(1, 100, Out)]),
         (12, 10, 11, &[]),
         (13, 10, 11, &[(0, 101, In)]),
-        // A pipe of another group that lacks a reader is no gap of this group.
+        // A pipe without a reader in another group is no gap of this group.
         (21, 10, 21, &[(1, 200, Out)]),
     ]);
     (processes[0].ends, processes[2].ends) = (None, None);
@@ -210,7 +210,7 @@ fn an_unreadable_process_fills_the_gap_of_its_group() {
 }
 
 #[test]
-fn standard_error_leads_to_a_stage_where_it_is_all_that_is_piped() {
+fn standard_error_leads_to_a_stage_if_nothing_else_is_piped() {
     // a 2>&1 >file | b, started by a program that reads the errors of b.
     let lines: [Line<'_>; 3] =
         [(10, 1, 10, &[(5, 200, In)]), (11, 10, 11, &[(2, 100, Out)]), (12, 10, 11, &[(0, 100, In), (2, 200, Out)])];

@@ -91,7 +91,7 @@ pub struct Change {
     pub name: String,
     /// Id of the trial of BASE.
     pub base_id: String,
-    /// Id of the trial of NEW. It differs only if parameters were selected.
+    /// Id of the trial of NEW. It differs from `base_id` only if trials were selected by parameters.
     pub new_id: String,
     /// Median of the runs of BASE.
     pub base: f64,

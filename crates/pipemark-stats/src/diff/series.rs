@@ -106,7 +106,7 @@ impl PairFigures {
         }
     }
 
-    /// Returns the comparison, adjusted for the number of comparisons and, if there is no verdict, the reason. `family`
+    /// Returns the comparison, adjusted for the number of comparisons, and the reason if there is no verdict. `family`
     /// adjusts comparisons within a single session, which are made by rounds.
     pub fn compare(
         &self,
