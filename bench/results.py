@@ -28,9 +28,9 @@ QUICK = ["--runs", "5", "--time", "5ms"]
 HEAD = """# Results
 
 `make results` measures these figures, stores them in `docs/results/`, and writes this page from
-them. Each row gives a median and its 95 % interval; a row about a promise gives the median of a
-ratio and its range. Compare only figures of the same section, because sections may be from
-different days and machines.
+them. Each row gives a median and its 95 % interval; in a table with the column *promised*, a row
+gives the median of a ratio and its range. Compare only figures of the same section, because
+sections may be from different days and machines.
 """
 
 
