@@ -161,7 +161,7 @@ fn while_asleep(
     let thread = told.recv_timeout(LIMIT).map_err(late)?;
     let stat = format!("/proc/self/task/{}/stat", thread.as_raw_nonzero());
     let begin = Instant::now();
-    // The file is missing once the thread has ended.
+    // The stat file is missing once the thread has ended.
     let asleep = || {
         let stat = fs::read_to_string(&stat).unwrap_or_default();
         stat.rsplit(')').next().is_some_and(|rest| rest.starts_with(" S"))

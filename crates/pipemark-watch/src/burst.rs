@@ -26,7 +26,7 @@ pub fn beyond_pipes(figures: &PipelineFigures, pipe: &PipeFigures) -> Option<f64
     size(pipe).filter(|&size| size > CLEAR_FACTOR * largest(figures))
 }
 
-/// The size of a burst in bytes, if it is close to the size of the largest pipe.
+/// The size of a burst in bytes, if it exceeds the largest pipe by a factor of at most [`CLEAR_FACTOR`].
 pub fn near_pipe_size(figures: &PipelineFigures, pipe: &PipeFigures) -> Option<f64> {
     size(pipe).filter(|&size| size > largest(figures) && size <= CLEAR_FACTOR * largest(figures))
 }

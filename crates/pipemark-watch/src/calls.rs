@@ -59,7 +59,8 @@ fn share(stage: &StageFigures) -> f64 {
     if calls <= 0.0 || cpu <= 0.0 || kernel / calls > MAX_CALL_SECONDS { 0.0 } else { (kernel / cpu).min(1.0) }
 }
 
-/// Whether small calls take most of a stage's CPU time, or would with the work that comes with each.
+/// Whether small calls limit a stage: they take at least [`MOST`] of its CPU time, or at least [`LIMITING_SHARE`] if
+/// the stage computes little per call.
 fn limit(figures: &PipelineFigures, stage: &StageFigures) -> bool {
     let other_end = |pipe: &PipeFigures| match stage.number {
         number if number == pipe.from => Some(pipe.to),
@@ -250,7 +251,7 @@ mod tests {
             verdict(&line(vec![stage, calling(2, 20, Some(4096.0), None, 0.1)])).kind
         };
         assert_eq!((at(1.4e5), at(4e5)), (VerdictKind::Stage, VerdictKind::Calls));
-        // The reader spends as much of its time on calls.
+        // The reader also spends much of its CPU time on calls.
         let both = |calls: f64| {
             let stage = StageFigures { writes_per_second: Some(calls), ..calling(1, 99, None, Some(31.0), 0.34) };
             verdict(&line(vec![stage, calling(2, 50, Some(33.0), None, 0.2)])).kind

@@ -287,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn fifos_opened_in_another_order_are_a_cycle() {
+    fn fifos_opened_in_different_orders_are_a_cycle() {
         let opens =
             |pid, path: &str| WaitingProcess { opens: Some((path.to_owned(), In)), ..process(pid, 1, &[], &[]) };
         let found = cycle(&[opens(10, "/tmp/a"), opens(11, "/tmp/b")]).unwrap();

@@ -166,7 +166,7 @@ fn indices_of_kept(watcher: &Watcher, interval: &Interval) -> Vec<usize> {
     let longest = (0..watcher.stages.len()).map(seen).max().unwrap_or(0);
     let counts = |place: usize| {
         // A stage that no pipe joins to others may be a shell that starts the pipeline. It counts only if it existed
-        // for at least half as long as the longest stage.
+        // for at least half as long as the stage that existed longest.
         let apart = watcher.pipes.iter().all(|pipe| pipe.from != place && pipe.to != place);
         seen(place) > 0 && seen(place) * if apart && !watcher.pipes.is_empty() { 2 } else { 50 } >= longest
     };

@@ -15,7 +15,8 @@ pub struct Counts {
     pub hungry: u32,
     /// Samples of a stage with several processes in which file locks were checked.
     pub lock_samples: u32,
-    /// Those of `lock_samples` in which several of the stage's processes waited for file locks, and fewer of them ran.
+    /// Those of `lock_samples` in which at least two of the stage's processes waited for file locks, and more waited
+    /// than ran.
     pub queued: u32,
     /// The stage's number of threads, summed over all samples.
     pub threads: u64,
@@ -35,7 +36,7 @@ pub struct Counts {
     pub writes: Option<u64>,
     /// Nanoseconds on a CPU in the kernel, in steps of a clock tick.
     pub kernel: Option<u64>,
-    /// Nanoseconds on a CPU of reaped children, in steps of a clock tick.
+    /// Nanoseconds that reaped children spent on a CPU, in steps of a clock tick.
     pub children: Option<u64>,
     /// Processes that the stage started, as far as known.
     pub starts: u64,

@@ -14,8 +14,8 @@ const MAX_COUNTS: usize = 72_000;
 const MIN_SECONDS: f64 = 1.0;
 /// The shortest phase, as a share of the whole time.
 const MIN_SHARE: f64 = 0.1;
-/// Neighbouring phases differ if the busy share of each one's busiest stage is larger by more than this than in the
-/// other phase.
+/// Two neighbouring phases differ if the busiest stage of each phase is busier in it than in the other phase, by more
+/// than this share of the time.
 const MIN_CHANGE: f64 = 0.3;
 
 /// Counts by interval, in bounded memory.
@@ -162,7 +162,7 @@ mod tests {
     }
 
     /// Stores an hour of `stages` stages, with `samples` samples in each half second. Returns the report, the number of
-    /// bytes that the timeline takes, and the most intervals that it kept.
+    /// bytes that the timeline takes, and the largest number of intervals that it kept.
     fn an_hour(stages: usize, samples: usize) -> (PipelineReport, usize, usize) {
         const STATES: [ThreadState; 3] = [ThreadState::Running, ThreadState::Starved, ThreadState::Blocked];
         let mut watcher = watched(stages);

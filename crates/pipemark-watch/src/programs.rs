@@ -104,7 +104,7 @@ pub fn compresses(words: &[String]) -> bool {
     COMPRESSORS.contains(&program(words)) && !has_option(words, &["-d", "--decompress", "--flush-timeout"])
 }
 
-/// Whether the program may output nothing before the end of its input.
+/// Whether the program possibly outputs nothing before the end of its input.
 pub fn collects(words: &[String]) -> bool {
     match program(words) {
         "jq" => has_option(words, &["-s", "-n"]),

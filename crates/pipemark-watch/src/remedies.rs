@@ -208,7 +208,7 @@ pub fn of_stage(stage: &StageFigures, verdict: &PipelineVerdict, figures: &Pipel
     // The stage already runs several processes at a time, so remedies that need more CPUs are omitted.
     own.extend(repeated_command(stage).and_then(|command| of_program(&command, verdict, figures, false)));
     let any = rows.iter().filter(|row| !is_own(row)).map(|row| row.remedy(&typed));
-    // Rows for any program apply only where no row matches this one.
+    // Rows for any program apply only if no row for this program does.
     if own.is_empty() { any.take(MAX_REMEDIES).collect() } else { own.into_iter().take(MAX_REMEDIES).collect() }
 }
 
@@ -406,7 +406,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_that_another_one_started_is_replaced_there() {
+    fn the_remedy_for_a_started_program_is_that_of_its_starter() {
         let found = found("gzip", "computing", |figures| figures.typed = Some("tar czf - d | wc -c".to_owned()));
         assert_eq!(found[0].id, "tar-use-compress");
         assert!(found.iter().all(|remedy| remedy.id != "gzip-pigz"), "{found:?}");
@@ -414,7 +414,7 @@ mod tests {
     }
 
     #[test]
-    fn a_block_size_is_replaced_and_a_count_is_not_multiplied() {
+    fn the_block_size_of_dd_is_replaced_only_without_a_count() {
         let commands = |typed: &str| found(typed, "small reads and writes", |_| {})[0].command.clone();
         assert_eq!(commands("dd if=f bs=512 status=none"), "dd if=f status=none bs=32k");
         assert_eq!(commands("dd if=f bs=512 count=9"), "");

@@ -217,7 +217,7 @@ pub struct StageFigures {
     /// `starved`.
     #[serde(skip)]
     pub polls: bool,
-    /// The share of time in which several of the stage's processes wait for file locks, and fewer of them run.
+    /// The share of time in which at least two of the stage's processes wait for file locks, and more wait than run.
     #[serde(skip)]
     pub queued: f64,
     /// How often samples found the stage newly stopped by a signal.

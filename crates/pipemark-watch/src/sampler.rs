@@ -19,13 +19,13 @@ use crate::report::PeerFigures;
 use crate::scan::{self, ScanState};
 use crate::waits::SocketWait;
 
-/// The share of one CPU that sampling aims to use: with up to [`FEW_STAGES`] stages, and with more. To stay below it,
+/// The target for sampling's share of one CPU: with up to [`FEW_STAGES`] stages, and with more. To stay below it,
 /// samples are taken less often, but on average at most [`MAX_PERIODS`] apart. Starting and the verdict use additional
 /// CPU time.
 const TARGET_SHARES: [f64; 2] = [0.0075, 0.01];
 pub(super) const FEW_STAGES: usize = 10;
 const MAX_PERIODS: [Duration; 2] = [Duration::from_millis(50), Duration::from_millis(100)];
-/// How long up to [`FEW_STAGES`] stages are sampled at the full rate.
+/// The time for which a pipeline of up to [`FEW_STAGES`] stages is sampled at the full rate.
 const AT_FULL_RATE: Duration = Duration::from_millis(500);
 
 /// The number of samples over which the cost of a sample is averaged. One sample in ten is followed by a scan.
@@ -114,7 +114,7 @@ pub struct WatchedStage {
     pub(super) writes_others: bool,
     /// When the stage stopped writing; `None` if it writes.
     pub(super) silent_since: Option<Instant>,
-    /// The bytes read since then; `None` if unknown.
+    /// The bytes read since `silent_since`; `None` if unknown.
     pub(super) held_bytes: Option<u64>,
     /// The mean size of earlier writes, in bytes; `None` if unknown.
     pub(super) wrote_before: Option<f64>,
@@ -178,7 +178,8 @@ impl WatchedPipe {
         }
     }
 
-    /// Offsets one sample of the writer's last wait that still has one. Returns the length of this wait in samples.
+    /// Offsets one sample of the writer's last wait that has samples not yet offset. Returns the length of this wait in
+    /// samples.
     fn absorb(&mut self) -> Option<u32> {
         let (length, left) = self.ahead.back_mut()?;
         let length = *length;
@@ -237,7 +238,7 @@ pub(super) struct Moment {
     pub unsure: Option<(bool, bool, ThreadState)>,
     /// Whether one of the stage's threads waits for input while another runs; `None` if that wasn't checked.
     pub hungry: Option<bool>,
-    /// Whether several of the stage's processes wait for file locks, and fewer of them run; `None` if that wasn't
+    /// Whether at least two of the stage's processes wait for file locks, and more wait than run; `None` if that wasn't
     /// checked.
     pub queued: Option<bool>,
 }
@@ -577,7 +578,7 @@ fn slices(stage: &WatchedStage, known: &mut BTreeMap<u32, WatchedProcess>) -> Op
     }
 }
 
-/// Whether several of these processes wait for file locks, and fewer of them run.
+/// Whether at least two of these processes wait for file locks, and more wait than run.
 fn is_queued(pids: &[u32]) -> bool {
     let found: Vec<bool> =
         pids.iter().take(MAX_PROCESSES_FOR_LOCKS).filter_map(|&pid| state::lock_or_run(pid)).collect();

@@ -231,8 +231,8 @@ impl Watcher {
         }
     }
 
-    /// The stages at the end of a pipeline, when no pipe joins them any more: the remaining processes of each stage,
-    /// and stages of new processes.
+    /// The stages of a pipeline that is ending, when no pipe joins them any more: the remaining processes of each
+    /// stage, and stages of new processes.
     fn remaining(&self, parts: &[Process]) -> Vec<StageShape> {
         let lives = |pid: &u32| parts.iter().any(|process| process.pid == *pid && process.state != 'Z');
         let left = |stage: &WatchedStage| stage.pids.iter().copied().filter(lives).collect::<Vec<u32>>();

@@ -21,8 +21,8 @@ const MIN_SHARE: f64 = 0.3;
 /// less.
 const MIN_WORK: f64 = 0.4;
 
-/// A process that takes more CPU time than that still counts as one that does little but start, if it reads and writes
-/// at most this number of bytes. An interpreter reads 10 to 250 KiB at its start.
+/// A process above [`MAX_CPU`] or [`MAX_CPU_PER_FAULT`] still counts as one that does little but start, if it reads and
+/// writes at most this number of bytes. An interpreter reads 10 to 250 KiB at its start.
 const MAX_BYTES: f64 = 320.0 * 1024.0;
 /// The maximum number of bytes per second of CPU time of such a process. A compressor with so little input moves more.
 const MAX_BYTES_PER_SECOND: f64 = 14e6;

@@ -373,7 +373,7 @@ fn balanced(figures: &PipelineFigures, order: &[&StageFigures]) -> Option<Pipeli
     let work_alike = first.waiting_for_cpu > ALSO
         && (working_share(first) - working_share(second)).abs() <= BALANCED / 2.0
         && working_share(second) >= MIN_WORK;
-    // Of stages that work in turn, a faster one does gain.
+    // If stages work in turn, making only one of them faster does help.
     let alternate = small_pipe::bursting(figures).is_some();
     if !(busy_alike || work_alike) || alternate || calls::matter(first) || calls::matter(second) {
         return None;

@@ -449,7 +449,7 @@ mod tests {
     }
 
     #[test]
-    fn no_difference_takes_both_bounds() {
+    fn no_difference_needs_both_ends_within_the_range() {
         let same = claim("gain", Some(-3.0), Some(3.0));
         assert_eq!(answer(&same, &measured_records([1.01, 0.99, 1.0, 1.0], &STEADY)).verdict, ClaimVerdict::Holds);
         let mut wide = measured_records([1.0; 4], &STEADY);

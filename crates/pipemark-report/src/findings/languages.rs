@@ -263,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn the_gap_is_split_into_language_and_writing() {
+    fn the_gap_is_split_into_language_and_programming_style() {
         let all = measured_records(&[
             ("c", "idiomatic", 4.0),
             ("c", "tuned", 4.0),

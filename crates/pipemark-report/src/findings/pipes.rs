@@ -89,7 +89,8 @@ pub(super) fn capacity_worth(group: &[MeasuredTrial]) -> Vec<Candidate> {
         };
         let (new, old) = (capacity(contrast.new), capacity(base));
         let text = format!("A capacity of {new}{over_limit} instead of {old} {effect}: {setting}.");
-        // Recommendations (a gain) come before warnings (a loss), and findings about write and read come first.
+        // Recommendations (a gain) come before warnings (a loss). Among either, findings about write and read come
+        // first.
         let ends = base.ends();
         let first = [contrast.is_higher(), (ends.send, ends.recv) == (SendMethod::Write, RecvMethod::Read)];
         let rank = first.into_iter().fold(0.0, |rank, is| 2.0 * rank + f64::from(u8::from(is)));
@@ -304,13 +305,13 @@ mod tests {
         }
 
         #[test]
-        fn without_a_default_the_smallest_is_the_measure() {
+        fn without_a_default_the_smallest_is_the_base() {
             let texts = texts(&[("1m", 1 << 20, 2.0), ("64k", 65536, 1.0)], &STEADY);
             assert!(texts.len() == 1 && texts[0].starts_with("A capacity of 1 MiB instead of 64 KiB gives 2.00×"));
         }
 
         #[test]
-        fn no_difference_is_reported_when_certain() {
+        fn equality_is_reported_unless_inconclusive() {
             let equal = [("default", 65536, 2.4), ("1m", 1 << 20, 2.41)];
             assert!(texts(&equal, &STEADY)[0].starts_with("Capacities from 64 KiB to 1 MiB make no difference"));
             assert_eq!(texts(&equal, &STEADY[..4]), [""; 0]);

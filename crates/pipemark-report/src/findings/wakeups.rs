@@ -55,8 +55,8 @@ fn cores(place: Place) -> String {
     }
 }
 
-/// Compares each other wait policy with blocking. The CPU time is always reported, because spinning keeps a whole CPU
-/// busy.
+/// Compares each of the other wait policies with blocking. The CPU time is always reported, because spinning keeps a
+/// whole CPU busy.
 pub(super) fn against_blocking(group: &[MeasuredTrial]) -> Vec<Candidate> {
     let (blocking, others): (Vec<MeasuredTrial>, Vec<MeasuredTrial>) =
         group.iter().partition(|one| one.ends().wait == WaitPolicy::Block);
@@ -213,7 +213,7 @@ mod tests {
         }
 
         #[test]
-        fn the_fastest_link_of_each_range_is_reported() {
+        fn faster_and_slower_block_sizes_are_joined_into_ranges() {
             assert_eq!(
                 texts(&[("64", 0.18, 0.1), ("1k", 1.2, 1.0), ("64k", 2.0, 2.0), ("1m", 2.0, 2.8)], "cross", &STEADY),
                 [
@@ -234,7 +234,7 @@ mod tests {
         }
 
         #[test]
-        fn sizes_that_may_be_farther_are_named() {
+        fn inconclusive_sizes_with_a_larger_ratio_are_named() {
             let at =
                 |place, block, figure, runs: &[f64]| record("e", &[("place", place), ("block", block)], figure, runs);
             let records = [
@@ -252,7 +252,7 @@ mod tests {
         }
 
         #[test]
-        fn no_difference_is_reported_unless_inconclusive() {
+        fn equality_is_reported_unless_inconclusive() {
             assert_eq!(
                 texts(&[("64k", 2.0, 2.0)], "cross", &STEADY),
                 ["Two cores against one core, write → read: equally fast (within 3 %) with blocks of 64 KiB."]
@@ -372,7 +372,7 @@ mod tests {
         }
 
         #[test]
-        fn the_shortest_of_equals_or_of_few_runs_is_none() {
+        fn no_shortest_trip_is_reported_if_tied_or_with_few_runs() {
             let of = |link: &str, ns: f64, runs: &[f64]| round_trip_record(&[("link", link)], ns, runs);
             assert_eq!(texts("round-trip", &[of("pipe", 4_000.0, &STEADY)]), [""; 0]);
             assert_eq!(texts("round-trip", &[of("pipe", 4_000.0, &STEADY), of("fifo", 4_000.0, &STEADY)]), [""; 0]);

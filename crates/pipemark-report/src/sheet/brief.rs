@@ -24,8 +24,7 @@ use crate::sheet::{gains, matrix};
 
 /// The largest number of lines of the sheet, on a terminal of 80 columns.
 const MAX_LINES: usize = 45;
-/// The largest number of lines of a sheet with main tables that also has findings and a summary. A longer sheet omits
-/// both.
+/// The largest number of lines of a sheet with main tables and a summary. A longer sheet omits the summary.
 const MAX_HEADLINE_LINES: usize = 50;
 /// The number of characters in a line of text.
 const TEXT_WIDTH: usize = 76;

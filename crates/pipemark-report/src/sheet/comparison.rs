@@ -11,7 +11,7 @@ use crate::sheet::words::time;
 
 /// The largest number of rows without `--all`: one screen. Rows with a change are never hidden.
 const MAX_ROWS: usize = 24;
-/// The largest number of trials listed that weren't compared. If there are more, they are only counted.
+/// The largest number of trials without a comparison that are listed. If there are more, they are only counted.
 const MAX_MISSING: usize = 3;
 
 /// The comparison as a sheet. Rows with a change come first. Of the other rows, either all are shown, or as many as fit
@@ -70,7 +70,7 @@ fn columns() -> Vec<Column> {
 /// The verdicts of a group's rows, then the verdict of the mean.
 fn outcomes(group: &diff::ChangeGroup) -> impl Iterator<Item = Verdict> {
     let rows = group.changes.iter().map(|change| match change.reference {
-        // A reference gets no verdict, so it counts as the same.
+        // A reference gets no verdict, so it counts as unchanged.
         true => Verdict::Same,
         false => change.comparison.verdict,
     });
@@ -88,7 +88,7 @@ fn group(group: &diff::ChangeGroup, room: &mut usize) -> RowGroup {
     let shown = group.changes.iter().filter(|change| only_references || !change.reference);
     let unit = unit.common(shown.flat_map(|change| [change.base, change.new]));
     let row = |kind: &str, name: &str, change: Option<&Change>, comparison: &Comparison| {
-        // If the ratio of the medians doesn't agree with the change, a pair of runs whose ratio does is shown instead.
+        // If the ratio of the medians doesn't agree with the change, a pair of runs whose ratio agrees is shown.
         let figure = |of: fn(&Change) -> f64, typical: fn((f64, f64)) -> f64| {
             change.map_or_else(Cell::default, |c| Cell::of(unit.show(c.typical.map_or(of(c), typical)), of(c)))
         };

@@ -273,7 +273,7 @@ impl<'a> MeasuredExperiment<'a> {
             |record: &Record| record.published.as_ref().map(|published| published.figures.clone()).unwrap_or_default();
         let words = BTreeSet::from_iter(self.records.iter().flat_map(|record| of(record).into_keys()));
         let known = |word: &str| Figure::iter().find(|figure| figure.column() == word);
-        // The order is that of the other tables. Figures that only the publication has come last.
+        // The order is that of the other tables. Figures found only in the publication come last.
         let mut words: Vec<(Option<Figure>, String)> = words.into_iter().map(|word| (known(&word), word)).collect();
         words.sort_by_key(|(figure, _)| (figure.is_none(), *figure));
         let records: Vec<&Record> = self.records.iter().copied().filter(|record| !of(record).is_empty()).collect();

@@ -207,7 +207,7 @@ impl Gain {
     }
 }
 
-/// The trial with the id `id`; `None` if it wasn't measured or failed.
+/// The trial with the id `id`; `None` if it failed or wasn't measured.
 fn record<'a>(id: &str, experiment: &pipemark_model::Experiment, records: &'a [Record]) -> Option<&'a Record> {
     let wanted = |record: &&Record| record.experiment == experiment.name && record.id == id;
     records.iter().find(wanted).filter(|record| record.measured().is_some())

@@ -231,8 +231,8 @@ fn rates(text: &str) -> Vec<String> {
     rates.map(|two| two.join(" ")).collect()
 }
 
-/// Describes each throughput in a text that belongs to none of its trials, and each pair in the wrong order. Right is
-/// the order of the two compared trials: `2.00× as fast (2.00 GiB/s against 1.00 GiB/s)`.
+/// Describes each throughput in a text that belongs to none of its trials, and each pair in the wrong order. The right
+/// order is the order of the two compared trials: `2.00× as fast (2.00 GiB/s against 1.00 GiB/s)`.
 fn misplaced_rates(rule: &str, text: &str, evidence: &Json, all: &[Record]) -> Vec<String> {
     // The rates in these findings are rates per hop of chains, or published rates.
     if rule.starts_with("chain-") || rule.ends_with("published") {
@@ -289,7 +289,7 @@ fn fault_of_claim(claim: &Claim, one: &Evidence, all: &[Record]) -> Option<Strin
         };
         let own = ratio(figure, of, to).map(|own| own.median);
         let own = own.map(|own| if claim.figure == "gain" { (own - 1.0) * 100.0 } else { own });
-        // The scatter of runs can't be computed from single runs, so it isn't compared.
+        // Scatter isn't a figure of single runs, so it has no ratio by run to compare.
         let equal = claim.figure == "spread" || own.is_some_and(|own| (own - one.figure).abs() <= own.abs() * 1e-9);
         (kind && equal).then_some(())
     };
@@ -412,7 +412,7 @@ fn a_pair_that_differs_in_unstated_parameters_is_detected() {
 /// The checks also detect a claim whose trial is compared with a row that differs in more parameters than the claim
 /// says, even if the ratio is right.
 #[test]
-fn a_claim_that_covers_unstated_parameters_is_detected() {
+fn a_claim_about_rows_that_differ_in_unstated_parameters_is_detected() {
     let with = |experiment: &str, params: &[(&str, &str)]| {
         let own = [("capacity", "default"), ("place", "cross"), ("verify", "count"), ("time", "200ms")];
         let kept = own.iter().filter(|(key, _)| !params.iter().any(|(other, _)| key == other));

@@ -37,8 +37,8 @@ fn descriptor_shortage(length: u64) -> Option<String> {
     })
 }
 
-/// Why the user may not start `length` more processes; `None` if allowed. All tasks of the user count, threads
-/// included, in all sessions. The limit doesn't apply to root.
+/// Why the user may not start `length` more processes; `None` if allowed. The limit counts all tasks of the user,
+/// threads included, in all sessions. It doesn't apply to root.
 fn process_shortage(length: u64) -> Option<String> {
     let running = task_count(getuid().as_raw());
     let needed = running + length + SPARE_PROCESSES;

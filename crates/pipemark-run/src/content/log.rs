@@ -20,8 +20,8 @@ const STATUSES: [u16; 16] = [200, 200, 200, 200, 200, 200, 200, 200, 200, 200, 2
 /// The length of the longest line, in bytes. The last line of a log of fixed size may be longer.
 pub(super) const MAX_LINE: usize = 300;
 
-/// Makes the line that begins at `start` end with byte `start + length`. If the line is too short, the browser's name
-/// is lengthened. If it is too long, it is cut.
+/// Makes the last line, which begins at `start`, `length` bytes long. If the line is too short, the browser's name is
+/// lengthened. If it is too long, it is cut.
 pub(super) fn fit(bytes: &mut Vec<u8>, start: usize, length: usize) {
     let end = bytes.len();
     let wanted = start + length;

@@ -128,8 +128,8 @@ pub trait Link: Sync {
     }
 }
 
-/// Whether the error means that this system lacks a link or an end, forbids it or has no room for it. The trial is then
-/// skipped instead of failing.
+/// Whether the error means that this system lacks a link or a method, forbids it or has no room for it. The trial is
+/// then skipped instead of failing.
 pub fn not_here(error: &io::Error) -> bool {
     use io::ErrorKind::{PermissionDenied, QuotaExceeded, Unsupported};
     matches!(error.kind(), Unsupported | PermissionDenied | QuotaExceeded)

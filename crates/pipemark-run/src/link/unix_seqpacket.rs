@@ -37,7 +37,7 @@ impl<T: MessageSocket> Link for T {
         message::sender(socket, &options::send(params), limit)
     }
 
-    /// A message has at most the size of a block. The sender splits larger blocks and sends smaller ones as they are.
+    /// A message is at most as large as a block. The sender splits blocks that exceed the message limit.
     fn receiver(&self, end: Handle, params: &Ends) -> io::Result<BoxReceiver> {
         message::receiver(end.fd()?, &options::recv(params), params.block.as_usize())
     }

@@ -14,7 +14,7 @@ const MAX_RUNS: u32 = 30;
 const PRECISION: f64 = 0.03;
 /// Approximate total time of an adaptive measurement.
 const BUDGET: Duration = Duration::from_secs(30);
-/// Time that a run may take in addition to the time per run before the watchdog ends it.
+/// Time by which a run may exceed the time per run. Then the watchdog ends the run.
 const RUN_LIMIT: Duration = Duration::from_secs(60);
 /// The default seed. It is fixed, so that the same plan is run in the same order each time and two measurements differ
 /// less.

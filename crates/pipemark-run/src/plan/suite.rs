@@ -73,10 +73,10 @@ impl Suite {
     }
 
     /// Adds the user's own program to the suite's main experiments, or to all experiments if the suite has no main
-    /// ones. The program is added only where a run moves a number of bytes.
+    /// ones. The program is added only where a run moves a fixed number of bytes.
     ///
     /// # Errors
-    /// If no experiment moves a number of bytes, or two programs have the same name.
+    /// If no experiment moves a fixed number of bytes, or two programs have the same name.
     pub fn add_against(&mut self, program: &AgainstProgram) -> Result<(), String> {
         let plan = self.expand(VolumeScale::ONE).map_err(|error| error.to_string())?;
         let headline: Vec<&str> = self.headline.iter().map(|(name, _)| name.as_str()).collect();
@@ -122,7 +122,8 @@ impl Suite {
     }
 }
 
-/// Whether a run streams a number of bytes from one process to another. The user's own programs can run only such jobs.
+/// Whether a run streams a fixed number of bytes from one process to another. The user's own programs can run only such
+/// jobs.
 pub(super) fn streams_total(job: &Job) -> bool {
     let streams = matches!(job, Job::Stream(_) | Job::Entrant(_));
     streams && job.link().transfers() && matches!(job.volume(), Volume::Total(_))

@@ -29,7 +29,7 @@ fn blocks(plan: &Plan) -> Vec<u64> {
 }
 
 #[test]
-fn embedded_suites_have_the_names_in_their_files() {
+fn embedded_suites_are_valid_and_have_their_listed_names() {
     for (name, text) in EMBEDDED {
         assert_eq!(Suite::parse(name, text).unwrap_or_else(|error| panic!("{error}")).name, name);
         let plan = embedded_plan(name);
@@ -168,7 +168,7 @@ fn a_baseline_outside_the_axes_is_added_once() {
 }
 
 #[test]
-fn scale_keeps_whole_blocks_and_says_so() {
+fn a_scale_keeps_whole_blocks_and_is_in_the_title() {
     let suite = Suite::parse("x", embedded("block-size").unwrap()).unwrap();
     let plan = suite.expand("0.01".parse().unwrap()).unwrap();
     assert_eq!(plan.trials[0].job.volume(), Volume::Total(ByteSize(16_640_000)));

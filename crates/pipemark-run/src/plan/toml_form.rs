@@ -166,7 +166,7 @@ struct PublishedForm {
     hardware: String,
     #[serde(deserialize_with = "unit")]
     unit: SuiteUnit,
-    /// For figures in seconds, the bytes moved in that many seconds. For other figures, the bytes moved for each
+    /// For figures in seconds, the bytes moved in the published time. For other figures, the bytes moved for each
     /// figure, if published.
     total: Option<u64>,
     /// The document's spelling of the unit, if it differs.
@@ -317,7 +317,7 @@ fn published(table: &Spanned<PublishedForm>) -> Result<PublishedFigures, Refusal
     let unit = units().find(|(_, unit)| *unit == form.unit).map_or("", |(word, _)| word);
     let unit = form.written.as_deref().unwrap_or(if unknown { "s" } else { unit });
     check_line("unit", unit, MAX_VALUE_CHARS).map_err(|sentence| Refusal::new(sentence, Some(table.span())))?;
-    // All figures have the same number of decimals as the longest figure, as in the document.
+    // All figures get as many decimals as the figure with the most, as in the document.
     let decimals =
         |figure: &Spanned<f64>| figure.as_ref().to_string().split_once('.').map_or(0, |(_, digits)| digits.len());
     let decimals = form.values.values().map(decimals).max().unwrap_or(0);

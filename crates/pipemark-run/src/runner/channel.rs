@@ -62,7 +62,7 @@ impl EndRole {
 pub struct Assignment {
     /// The end's role.
     pub role: EndRole,
-    /// The pid of the process that waits for the reply. The end dies with this process.
+    /// The pid of the process that waits for the reply. The end dies with that process.
     pub parent: u32,
     /// The job to measure.
     pub job: Job,

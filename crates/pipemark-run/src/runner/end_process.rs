@@ -129,7 +129,7 @@ impl EndProcess {
         self.peer.socket()
     }
 
-    /// Receives the reply once `socket` is readable. Returns the attached descriptors.
+    /// Receives the reply. Blocks until `socket` is readable. Returns the attached descriptors.
     ///
     /// # Errors
     /// A description of how the process ended, if it sent no reply.

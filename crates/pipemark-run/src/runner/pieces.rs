@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_run_has_no_more_pieces_than_are_kept() {
+    fn a_long_run_keeps_a_limited_number_of_samples() {
         let (_page, control) = Control::create(1).unwrap();
         (1..=2).for_each(|nth| drop(control.wait_at_barrier(nth)));
         control.report_flow(1);

@@ -21,7 +21,8 @@ const MAX_RUNS: usize = 4;
 /// The largest factor by which the volume grows from one run to the next. The rate at a small volume predicts little
 /// about a large one.
 const MAX_GROWTH: f64 = 32.0;
-/// The time limit for one round of all these chains, if the number of runs is fixed. Otherwise the budget is the limit.
+/// The time limit for one round of all chains whose volume is chosen here, if the number of runs is fixed. Otherwise
+/// the budget is the limit.
 const ROUND_LIMIT: Duration = Duration::from_secs(60);
 /// The largest volume, in bytes.
 const MAX_VOLUME: f64 = 1e12;

@@ -84,7 +84,7 @@ impl SignalRelay {
         self.queue.restore_in(command);
     }
 
-    /// Passes on signals that were sent to this process alone, to the process `to` and all of its descendants.
+    /// Passes signals that were sent to this process alone on to the process `to` and all of its descendants.
     pub fn pass_on(&mut self, to: Pid) {
         let now = Instant::now();
         // A SIGPIPE caused by this program's own writes concerns only this program.

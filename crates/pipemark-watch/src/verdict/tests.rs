@@ -251,7 +251,7 @@ fn no_stage_is_blamed_if_others_use_the_cpus() {
 }
 
 #[test]
-fn a_limit_that_was_hit_comes_before_all() {
+fn a_cpu_limit_that_was_hit_takes_precedence() {
     let mut slow = stage(2, 99, 1, 0);
     slow.throttled = Some(0.4);
     let found = verdict(&line(vec![stage(1, 20, 0, 80), slow]));
@@ -408,7 +408,7 @@ fn a_stage_that_wants_a_cpu_is_not_reported_as_waiting() {
 }
 
 #[test]
-fn the_calls_that_wait_for_the_disk_are_no_computing() {
+fn kernel_time_of_disk_requests_is_not_computing() {
     let direct =
         StageFigures { computing: 0.41, waiting_for_cpu: 0.09, disk: 0.49, kernel: Some(0.4), ..stage(1, 99, 0, 1) };
     assert_eq!(reasons(&direct)[0].0, "waiting for the disk");

@@ -133,8 +133,8 @@ impl SourceEnd<'_> {
         Ok(moved)
     }
 
-    /// Sends blocks until the warm-up time is over. Before it sends the last block, publishes how many bytes the
-    /// warm-up has, so that the sink can't miss it.
+    /// Sends blocks until the warm-up time is over. Before it sends the last block, publishes the length of the warm-up
+    /// in bytes, so that the sink can't miss the end of the warm-up.
     fn warm_up(&mut self) -> io::Result<()> {
         let begin = monotonic_ns();
         let mut blocks = 1;
