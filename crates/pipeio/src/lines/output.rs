@@ -29,7 +29,7 @@ pub struct Output<'b> {
     lent: Vec<LentBytes<'b>>,
     /// Whether memory was lacking for part of the output.
     out_of_memory: bool,
-    /// The bytes not yet appended of the slice that the last `spare` returned.
+    /// How many bytes of the slice that `spare` last returned have not been appended yet.
     spare: usize,
 }
 
