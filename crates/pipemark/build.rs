@@ -7,7 +7,8 @@ use std::env;
 fn main() {
     println!("cargo:rerun-if-changed=build.rs");
     let says = |name: &str, word: &str| env::var(name).is_ok_and(|value| value.contains(word));
-    // A static program can't be linked to fixed addresses. With packed relocations, its addresses are written quickly.
+    // Not for a static program, which rustc links with -static-pie, and not with packed relocations, which are processed
+    // quickly.
     let otherwise =
         says("CARGO_CFG_TARGET_FEATURE", "crt-static") || says("CARGO_ENCODED_RUSTFLAGS", "pack-relative-relocs");
     if says("CARGO_CFG_TARGET_OS", "linux") && says("CARGO_CFG_TARGET_ENV", "gnu") && !otherwise {

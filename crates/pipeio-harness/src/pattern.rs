@@ -416,7 +416,7 @@ mod tests {
     }
 
     #[test]
-    fn any_cut_of_the_stream_is_the_same_stream() {
+    fn pieces_of_any_length_form_the_same_stream() {
         let whole = stream(0, 10_000);
         for piece in [1, 3, 7, 8, 9, 64, 511, 4096, 9999] {
             let mut cut = Vec::new();

@@ -24,7 +24,7 @@ use crate::{errno_of, result_of};
 /// limit on an unprivileged user's locked memory, because pages in flight count as locked.
 const RING_BYTES: usize = 4 << 20;
 
-/// The number of sends in flight from which completions are collected, so that the socket has room for more completions
+/// Once this many sends are in flight, completions are collected, so that the socket has room for more completions
 /// (/proc/sys/net/core/optmem_max).
 const COLLECT_AT: usize = 32;
 

@@ -97,7 +97,8 @@ pub enum Choice {
     /// The fastest method that the kernel permits between the two descriptors.
     #[default]
     Fastest,
-    /// Read and write only. The output then doesn't depend on memory or files that other processes may change later.
+    /// Only read(2) and write(2). The output then doesn't depend on memory or files that other processes may change
+    /// later.
     ReadWrite,
 }
 
@@ -512,7 +513,7 @@ impl RelayRun<'_> {
         }
     }
 
-    /// Tries `methods` in order, then read and write, until one reaches the end of the input.
+    /// Tries `methods` in order, then read(2) and write(2), until one reaches the end of the input.
     fn run(&mut self, methods: &[Method], fallbacks: &mut Vec<Fallback>) -> io::Result<(Method, End)> {
         let (mut complete, most) = (None, self.most);
         for &method in methods {
@@ -594,7 +595,7 @@ impl RelayRun<'_> {
         until_ready(fd, direction)
     }
 
-    /// Makes one call. Repeats the call if it was interrupted, and if it would block, once `fd` is ready. Fails with
+    /// Makes one call. Repeats it at once if it was interrupted, or once `fd` is ready if it would block. Fails with
     /// ECANCELED if the relay was [stopped](RelayHandle::stop).
     fn call_once(
         &mut self,

@@ -145,7 +145,7 @@ fn feed(fd: impl Into<OwnedFd>, text: Vec<u8>) -> Feeder {
     })
 }
 
-/// Writes `text` in messages of many lengths, some longer than the default, and then an empty message.
+/// Writes `text` in messages of many lengths, some longer than 64 KiB, and then an empty message.
 fn feed_messages(fd: impl Into<OwnedFd>, text: Vec<u8>) -> Feeder {
     let fd = fd.into();
     thread::spawn(move || {
@@ -504,7 +504,7 @@ fn files_of_proc_have_content_whatever_their_size() {
 }
 
 #[test]
-fn a_reader_that_leaves_early_ends_it_quietly() {
+fn a_reader_that_leaves_early_ends_the_relay_quietly() {
     let text = content(8 << 20);
     for from in [Kind::Pipe, Kind::File, Kind::Unix] {
         for method in [Choice::Fastest, Choice::ReadWrite] {
@@ -586,7 +586,7 @@ fn a_write_error_is_reported() {
 }
 
 #[test]
-fn wrong_descriptors_are_named_by_read_and_write() {
+fn invalid_descriptors_are_reported_by_read_and_write() {
     let directory = File::open("/").unwrap();
     let (sink, _) = output(Kind::Null);
     assert_eq!(Relay::new().run(directory, &sink).unwrap_err().raw_os_error(), Some(21), "EISDIR");
@@ -596,7 +596,7 @@ fn wrong_descriptors_are_named_by_read_and_write() {
 }
 
 #[test]
-fn a_file_is_not_copied_behind_its_own_end() {
+fn a_file_is_not_appended_to_itself() {
     let (path, mut file) = scratch();
     file.write_all(b"abc").unwrap();
     file.rewind().unwrap();

@@ -21,7 +21,7 @@ pub mod exit {
     pub const NOT_VERIFIED: u8 = 3;
     /// `compare` or `ab` reached the verdict "worse", and `--fail-on` names it.
     pub const WORSE: u8 = 10;
-    /// A trial exists on one side only, or was not measured on both sides.
+    /// A trial exists on one side only, or was not measured on one or both sides.
     pub const MISSING: u8 = 11;
     /// Like [`WORSE`], for the verdict "inconclusive".
     pub const INCONCLUSIVE: u8 = 12;

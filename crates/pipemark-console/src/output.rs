@@ -99,7 +99,7 @@ pub fn terminal() -> Terminal {
 pub fn terminal_of(stream: &(impl AsFd + IsTerminal)) -> Terminal {
     let columns = rustix::termios::tcgetwinsize(stream).map(|size| usize::from(size.ws_col));
     let asked = || env_var("COLUMNS")?.parse().ok();
-    // NO_COLOR disables colours whatever its value is: no-color.org.
+    // Any value of NO_COLOR except an empty one disables colours: no-color.org.
     let coloured =
         stream.is_terminal() && env_var("NO_COLOR").is_none() && env_var("TERM").is_none_or(|kind| kind != "dumb");
     // The first of these variables that is set decides (locale(7)). If none is set, as in containers, assume that the

@@ -111,7 +111,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn verdicts_have_one_name_and_an_old_one() {
+    fn names_of_verdicts_and_the_old_name_of_inconclusive_are_accepted() {
         assert_eq!(named_verdict("cant-tell"), Ok(Verdict::Inconclusive));
         assert_eq!(fail_on_command("no-verdict"), Ok(FailOnCommand::NoVerdict));
         assert!(Verdict::iter().all(|verdict| named_verdict(verdict.name()) == Ok(verdict)));

@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_that_others_have_gets_a_suffix() {
+    fn a_name_already_in_use_gets_a_suffix() {
         let name = |command: &str| {
             let own = program(command, None).unwrap().with_unique_name(&["c".to_owned(), "a".repeat(36)]);
             own.name.as_str().to_owned()
@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rate_and_a_time_are_in_a_unit() {
+    fn rates_and_times_are_converted_from_their_units() {
         let ns = |figure: &str, text: &str| {
             program("x", Some(figure)).unwrap().figure.unwrap().nanoseconds([text.as_bytes(), b""], 1 << 20)
         };

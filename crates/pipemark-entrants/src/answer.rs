@@ -91,7 +91,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_the_contracts_line_is_an_answer() {
+    fn only_a_line_that_follows_the_contract_is_an_answer() {
         let stream = ByteStream { bytes: 0, block: 1, verify: Verify::Full, seed: 0, flip: None };
         let line = r#"{"language": "C", "runtime": "gcc 12", "bytes": 0, "ns": 5, "checksum": "0000000000000001", "capacity": null}"#;
         let parse_answer = |text: &str| parse_answer(text, "C", &stream, 10);

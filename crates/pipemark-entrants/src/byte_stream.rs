@@ -1,5 +1,5 @@
 //! The checksums expected in the answers of entrants, as defined in entrants/README.md. This module uses a different
-//! method from the entrants, so that both can't contain the same mistake.
+//! method from the entrants, so that a mistake in one is detected by the other.
 
 use pipemark_model::Verify;
 

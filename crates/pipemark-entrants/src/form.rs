@@ -83,7 +83,7 @@ pub struct EntrantProgram {
     pub run: Vec<String>,
     /// A phrase for lists that says how the program is written.
     pub about: String,
-    /// The versions of tools that this program accepts, if the other programs accept more versions.
+    /// The accepted versions of each tool of which this program accepts fewer versions than the other programs.
     #[serde(default)]
     pub with: BTreeMap<String, ToolVersions>,
     /// Build commands for this program, in addition to those for all programs.
@@ -212,7 +212,7 @@ mod tests {
     "#;
 
     #[test]
-    fn mistakes_are_shown_in_their_place() {
+    fn errors_name_the_mistake() {
         assert!(EntrantFile::parse("x.toml", COMPLETE_FILE).is_ok());
         for (from, to, words) in [
             ("name = \"X\"", "nmae = \"X\"", ":2: unknown field `nmae`"),

@@ -65,7 +65,7 @@ pub struct Entrants {
 /// A step in preparing one entrant, for progress messages.
 #[derive(Debug, Clone)]
 pub enum Step<'a> {
-    /// Detecting the entrant's tools, then building its programs.
+    /// The entrant's tools are being detected. Then its programs are built.
     Begun(&'a str),
     /// The entrant can run. `built` says whether anything had to be built.
     Ready { name: &'a str, built: bool },

@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn the_group_is_the_number_and_without_one_the_match() {
+    fn the_number_is_the_group_or_otherwise_the_whole_match() {
         let both = |text: &'static str| [text.as_bytes(), b"".as_slice()];
         assert_eq!(figure("x=took ([0-9.]+)").find(both("it took 2.5 s")), Ok(2.5));
         assert_eq!(figure("x=[0-9,]+").find(both("1,234 lines")), Ok(1234.0));

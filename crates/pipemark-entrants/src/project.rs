@@ -70,8 +70,8 @@ pub enum Prints {
 }
 
 impl Project {
-    /// The projects that `form`, which is from `directory`, describes. They are to be built in `out`. A filter that
-    /// needs no building becomes a project of its own, with only the tools that it needs.
+    /// The projects described by `form`, a file from `directory`. They are built in `out`. A filter that needs no
+    /// building becomes a project of its own, with only the tools that it needs.
     pub fn from_file(form: EntrantFile, directory: Result<PathBuf, String>, out: PathBuf) -> Vec<Project> {
         let all_tools = form.filter.is_empty();
         let language = [("idiomatic", form.idiomatic), ("tuned", form.tuned)];
@@ -305,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn both_names_of_the_directory_are_replaced() {
+    fn both_placeholders_of_the_directory_are_replaced() {
         let directory = tempfile::tempdir().unwrap();
         let form = "name = \"X\"\n[[tools]]\nname = \"x\"\ntry = [[\"echo\"]]\nversion = [\"v1\"]\ninstall = \"x\"\n\
                     [build]\ncommands = []\n[idiomatic]\nrun = [\"plain\", \"{directory}/a\", \"{folder}/a\"]\nabout = \"plain\"\n\

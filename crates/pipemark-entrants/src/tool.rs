@@ -100,8 +100,8 @@ fn output_of(command: &[String], directory: &Path) -> Result<String, String> {
     Err(format!("{status}: {first_line}"))
 }
 
-/// Runs a command in `directory` until it ends, with both of its outputs written to `output`. For versions and builds,
-/// not for measuring.
+/// Runs a command in `directory` until it ends. Writes its standard output and standard error to `output`. For versions
+/// and builds, not for measuring.
 ///
 /// # Errors
 /// If the command cannot be started, or has not ended within `limit`. In the second case, all its processes are killed.
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_way_that_works_is_taken() {
+    fn the_first_command_that_works_is_used() {
         let here = Path::new("/");
         let ways: &[&[&str]] = &[&["/no/such/tool"], &["false"], &["echo", "v2.5"], &["echo", "v3"]];
         let found = tool(ways, Some("2"), Some("3")).detect(here).unwrap();
@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tool_that_hangs_is_ended() {
+    fn a_tool_that_hangs_is_killed() {
         let directory = Path::new("/");
         let file = tempfile::tempfile().unwrap();
         let words: Vec<String> = ["sh", "-c", "sleep 1000 & sleep 1000"].map(str::to_owned).into();

@@ -173,7 +173,7 @@ ctxt 11379923
     }
 
     #[test]
-    fn load_is_what_others_used_on_our_cpus() {
+    fn load_is_what_other_processes_used_on_allowed_cpus() {
         // CPU 3 was busy all the time, but is not allowed.
         assert_eq!(after(500, 500, 0, 500), [Warning::Load { busy: 0.5 }]);
         // Ten ticks are too few to report, whatever the elapsed time.
@@ -181,7 +181,7 @@ ctxt 11379923
     }
 
     #[test]
-    fn pressure_throttling_and_governor_are_named() {
+    fn warnings_report_pressure_and_throttling_and_the_governor() {
         let at = Instant::now();
         let start = reading(BEFORE, 0, at);
         let end = Reading {

@@ -20,9 +20,9 @@ pub use files::{field, show_cpu_list};
 pub use limits::{ControlGroups, Headroom};
 pub use permissions::Facility;
 
-/// Default of /proc/sys/fs/pipe-max-size in bytes, for a kernel that hides its limits: fs/pipe.c since Linux 4.5.
+/// Default of /proc/sys/fs/pipe-max-size in bytes, for a kernel that hides its limits: fs/pipe.c since Linux 2.6.35.
 const DEFAULT_PIPE_MAX_SIZE: u64 = 1 << 20;
-/// Default of /proc/sys/fs/pipe-user-pages-soft in pages: <linux/pipe_fs_i.h>.
+/// Default of /proc/sys/fs/pipe-user-pages-soft in pages: fs/pipe.c since Linux 4.5.
 const DEFAULT_PIPE_USER_PAGES_SOFT: u64 = 16384;
 
 const HUGE_PAGES: &str = "/sys/kernel/mm/transparent_hugepage";

@@ -70,7 +70,7 @@ mod tests {
     }
 
     #[test]
-    fn the_processor_flag_tells_virtual_from_metal() {
+    fn the_processor_flag_distinguishes_virtual_machines_from_bare_metal() {
         assert_eq!(found(VIRTUAL, &[]), (true, None));
         assert_eq!(found(METAL, &[]), (false, None));
         assert_eq!(found("", &[]), (false, None));

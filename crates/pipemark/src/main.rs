@@ -16,7 +16,8 @@ pipeio_harness::start!(run_program);
 /// Runs the program, and returns the exit code.
 #[cfg_attr(test, expect(dead_code, reason = "a test program has a start of its own"))]
 fn run_program() -> u8 {
-    // A measurement starts this program thousands of times as ends and stages, so those cases are checked first.
+    // A measurement starts this program thousands of times, as an end or a stage of a pipeline, so these cases are
+    // checked first.
     let mut words = pipeio_harness::start::words().to_vec();
     match words.get(1) {
         Some(verb) if verb == pipemark_run::END_VERB => return pipemark_run::end(),

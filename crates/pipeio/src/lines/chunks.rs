@@ -32,8 +32,8 @@ pub(super) struct Chunks<'fd> {
 }
 
 impl<'fd> Chunks<'fd> {
-    /// Returns `None` if `input` is not a regular file or has few bytes, if its lines must be read in order, or if no
-    /// line may be as long as a chunk.
+    /// Returns `None` if `input` is not a regular file or has few bytes, if its lines must be read in order, or if a
+    /// chunk would be longer than the longest allowed line.
     pub(super) fn of(input: BorrowedFd<'fd>, plan: Plan) -> Option<Self> {
         let stat = fstat(input).ok()?;
         let start = seek(input, SeekFrom::Current(0)).ok()?;

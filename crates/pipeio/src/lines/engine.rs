@@ -351,7 +351,7 @@ pub struct Report {
     pub ended: Ended,
     /// The number of threads that worked. Smaller than requested if the system could not start more.
     pub threads: usize,
-    /// Bytes of all lines read from the input. After an early end, some of them may not have been transformed.
+    /// Bytes of all lines read from the input. After an early end, this may include bytes that were not transformed.
     pub bytes_in: u64,
     /// Bytes written or given away to the output.
     pub bytes_out: u64,

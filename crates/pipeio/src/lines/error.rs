@@ -1,11 +1,12 @@
-//! The errors that end a run of lines before its input does.
+//! The errors that end a run of the engine before its input ends.
 
 use std::{error, fmt, io};
 
 /// The error of a transform.
 pub type Failure = Box<dyn error::Error + Send + Sync>;
 
-/// Why a run of lines failed. The output of every line before the failure was written, unless the write itself failed.
+/// Why a run of the engine failed. The output of every line before the failure was written, unless the write itself
+/// failed.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Error {

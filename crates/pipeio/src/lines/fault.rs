@@ -143,8 +143,8 @@ mod tests {
                     let case =
                         format!("{kind:?}, {threads} threads, {before} calls before {failures} fail: {result:?}");
                     match result {
-                        // The run can succeed without the failed call, which was starting a thread or a read that
-                        // doesn't wait.
+                        // The run can succeed without the failed call if the call started a thread, or was a read
+                        // that doesn't wait.
                         Ok(_) => assert!(bytes == whole, "{case}"),
                         Err(Error::Memory(_) | Error::Read(_) | Error::Write(_)) => {
                             assert!(whole.starts_with(&bytes), "{case}");

@@ -29,7 +29,7 @@ pub struct Output<'b> {
     lent: Vec<LentBytes<'b>>,
     /// Whether memory was lacking for part of the output.
     out_of_memory: bool,
-    /// The bytes not yet appended of the slice that the last `spare` returned.
+    /// How many bytes of the slice that `spare` last returned have not been appended yet.
     spare: usize,
 }
 
@@ -89,10 +89,8 @@ impl Store {
         self.end = self.start;
     }
 
-    /// Leaves the pages of the content to the kernel. The next output uses other memory.
-    ///
-    /// The next output may use the rest of the last page, because the pipe's reference has an offset and a length and
-    /// excludes that rest.
+    /// Leaves the pages of the content to the kernel. The next output uses other memory, perhaps the rest of the last
+    /// page: the pipe's reference has an offset and a length and excludes that rest.
     pub(super) fn give_away(&mut self) -> Result<(), Error> {
         self.start = self.end;
         // At least half of the region is always left, so the region grows only for a larger output.

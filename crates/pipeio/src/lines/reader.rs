@@ -22,7 +22,7 @@ use crate::wait::{Direction, MAX_POLLS, until_ready};
 /// Bytes of address space that a thread first reserves for output. Only the part that has been written uses memory.
 const STORE: usize = 2 << 20;
 
-/// If the start of an unfinished line is longer than this, the buffers are swapped instead of copying it.
+/// If the start of an unfinished line is longer than this, the buffers are swapped and the line isn't copied.
 const WORTH_SWAPPING: usize = 64 << 10;
 
 /// The maximum number of consecutive waits that skip polling, so that at least one wait in 64 polls.

@@ -59,7 +59,7 @@ mod tests {
     use super::{Region, page_size};
 
     #[test]
-    fn growing_keeps_and_discarding_zeroes() {
+    fn growing_keeps_the_content_and_dropping_pages_zeroes_it() {
         let mut region = Region::new(1).unwrap();
         let last = page_size() - 1;
         assert_eq!(region.len(), last + 1);

@@ -123,7 +123,7 @@ pub(super) trait Lanes {
     }
 
     /// Stores 64 bytes, one for each of `indices`. For an index below 64, stores that byte of the 64 at `from`; for any
-    /// other, byte index − 64 of `others`.
+    /// other index, the byte of `others` at `index - 64`.
     ///
     /// # Safety
     ///

@@ -56,7 +56,7 @@ pub(super) fn run<F: FnOnce() + Send>(own: F, others: impl ExactSizeIterator<Ite
     done
 }
 
-/// Threads that are joined on drop, and so on every path, including a panic.
+/// Threads that are joined on drop, and therefore on every path, including a panic.
 struct JoinOnDrop(Vec<libc::pthread_t>);
 
 impl Drop for JoinOnDrop {

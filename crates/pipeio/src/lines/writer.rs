@@ -30,8 +30,8 @@ pub enum SendMethod {
     #[default]
     Write,
     /// vmsplice(2): the pipe refers to the engine's pages. The engine drops these pages and never writes to them again,
-    /// so a reader may pass them on or keep them for any time. Outputs smaller than 32 KiB are written with write(2).
-    /// If the kernel refuses vmsplice(2), all outputs are.
+    /// so a reader may pass them on or keep them for any time. Outputs smaller than 32 KiB are written with write(2);
+    /// so are all outputs if the kernel refuses vmsplice(2).
     GiveAway,
 }
 
@@ -80,9 +80,9 @@ impl<'fd> Writer<'fd> {
         matches!(self.kind, FileType::RegularFile | FileType::CharacterDevice)
     }
 
-    /// The number of held-back bytes from which output is written even if there is more to read. A smaller number means
-    /// more calls, and during each call the input's writer may get ahead. With a larger number, bytes for a pipe leave
-    /// the caches before they are written. On two CPUs, `yes | lines | sink` with 16 KiB was 1.2 times as fast as with
+    /// Once this many bytes are held back, they are written even if there is more to read. A smaller number means more
+    /// calls, and during each call the input's writer may get ahead. With a larger number, bytes for a pipe leave the
+    /// caches before they are written. On two CPUs, `yes | lines | sink` with 16 KiB was 1.2 times as fast as with
     /// 8 KiB, and 1.4 times as fast as with 64 KiB.
     pub(super) fn hold_limit(&self) -> usize {
         match (self.kind, self.send) {

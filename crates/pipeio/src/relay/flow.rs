@@ -270,7 +270,7 @@ impl IdleTuner {
         }
     }
 
-    /// Waits by the fastest strategy, after `moved` bytes were read from `pipe`.
+    /// Waits with the fastest strategy, after `moved` bytes were read from `pipe`.
     pub(super) fn wait(&mut self, pipe: BorrowedFd<'_>, moved: usize, batch_policy: Option<&mut BatchPolicy>) {
         let strategy = self.record_move(moved, Instant::now());
         if let Some(batch_policy) = batch_policy {
@@ -476,7 +476,7 @@ mod tests {
     }
 
     #[test]
-    fn a_slow_reader_gets_pauses_while_it_has_enough() {
+    fn a_slow_reader_causes_naps_and_always_has_bytes() {
         for speed in [50e6, 200e6, 800e6] {
             let (share, most) = naps(|_| speed);
             assert!(share > 0.7 && most < 400e3, "{share} {most}");
@@ -517,8 +517,8 @@ mod tests {
         (count, (pause * count).as_secs_f64() / (now - begin).as_secs_f64())
     }
 
-    /// The share of 100,000 moves of 8,000 bytes followed by `IdleStrategy::Sleep`, where a move takes `slept` after
-    /// that strategy and `polled` after polling.
+    /// Simulates 100,000 moves of 8,000 bytes. Returns the share of moves that were followed by `IdleStrategy::Sleep`.
+    /// A move takes `slept` after that strategy and `polled` after polling.
     fn share_of_sleep(room: bool, slept: Duration, polled: Duration) -> f64 {
         let mut tuner = IdleTuner::new(false, room.then_some(1 << 20));
         let (mut now, mut strategy, mut count) = (tuner.last, IdleStrategy::Poll, 0);

@@ -33,7 +33,7 @@ fn an_input_that_cannot_be_read_is_an_error() {
 }
 
 #[test]
-fn a_reader_which_goes_ends_the_run_quietly() {
+fn a_reader_that_leaves_ends_the_run_quietly() {
     for workers in [1, 2] {
         for send in [SendMethod::Write, SendMethod::GiveAway] {
             let (input, mut to_engine) = pipe().unwrap();
@@ -115,7 +115,7 @@ proptest! {
 
     /// Lines before the long line are written, and nothing after them. The error has the long line's offset.
     #[test]
-    fn a_line_too_long_names_its_offset(
+    fn the_error_for_an_overlong_line_has_its_offset(
         lengths in prop::collection::vec(0usize..40, 0..30),
         limit in 0usize..40,
         batch in 1usize..200,

@@ -126,7 +126,7 @@ fn a_file_is_read_from_its_offset() {
 proptest! {
     /// All threads read parts of a file concurrently.
     #[test]
-    fn files_give_the_reference(
+    fn output_for_files_equals_the_reference(
         lines in prop::collection::vec(prop::collection::vec(prop::sample::select(&b"ab \0\r"[..]), 0..40), 0..400),
         ended in any::<bool>(),
         skipped in 0usize..9000,
@@ -156,7 +156,7 @@ proptest! {
 }
 
 #[test]
-fn a_line_too_long_in_a_file_is_the_same_error_on_any_number_of_threads() {
+fn an_overlong_line_in_a_file_is_the_same_error_on_any_number_of_threads() {
     use std::io::{Read, Seek, Write};
     let mut file = tempfile();
     file.write_all(&[&b"short\n".repeat(100)[..], &[b'x'; 1000], b"\nafter\n", &b"more\n".repeat(500)].concat())

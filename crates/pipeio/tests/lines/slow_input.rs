@@ -73,7 +73,7 @@ fn writer_end(reader: &std::io::PipeReader) -> std::io::PipeWriter {
 
 /// An eventfd refuses an empty read and never ends, so the runs continue until the tests are over.
 #[test]
-fn several_threads_read_the_same_as_one() {
+fn several_threads_read_the_same_bytes_as_one() {
     for workers in [1, 3] {
         let counter = rustix::event::eventfd(5, rustix::event::EventfdFlags::empty()).unwrap();
         let (mut from_engine, output) = pipe().unwrap();

@@ -97,11 +97,11 @@ pub fn wait_readable(
             }
             Ok(_) => return Ok(polled.iter().position(|fd| !fd.revents().is_empty())),
             Err(Errno::INTR) => {}
-            Err(error) => return Err(not_waited(error.into())),
+            Err(error) => return Err(wait_failed(error.into())),
         }
     }
 }
 
-pub(super) fn not_waited(error: io::Error) -> RunError {
+pub(super) fn wait_failed(error: io::Error) -> RunError {
     RunError::Failed(format!("cannot watch the processes: {error}"))
 }

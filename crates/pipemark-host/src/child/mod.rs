@@ -22,7 +22,7 @@ use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Command, ExitStatus};
 use std::time::{Duration, Instant};
 
-use interrupt::not_waited;
+use interrupt::wait_failed;
 use pipeio_harness::reap::{self, Reap};
 use pipeio_harness::usage::{Usage, WaitMode, reap};
 use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, ftruncate, memfd_create};
@@ -42,7 +42,7 @@ pub use interrupt::{Interrupt, wait_readable};
 pub const STAGE_VERB: &str = "__stage";
 
 /// The number of bytes kept of a foreign program's standard error. Further writes fail. So the program can't fill the
-/// memory, and doesn't block until pipemark reads.
+/// memory, and never has to wait until pipemark reads.
 const MAX_STDERR: usize = 4096;
 
 /// The process group of a child.
@@ -201,7 +201,7 @@ impl Child {
     /// If the user interrupts, or the wait fails.
     pub fn wait(&mut self, deadline: Instant, interrupt: Option<&Interrupt>) -> Result<bool, RunError> {
         if wait_for_first([&*self], deadline, interrupt)?.is_some() {
-            self.end_now().map_err(not_waited)?;
+            self.end_now().map_err(wait_failed)?;
         }
         Ok(self.end.is_some())
     }
@@ -298,14 +298,14 @@ pub fn wait_for_first<'c>(
         if child.end.is_some() {
             return Ok(Some(place));
         }
-        pidfds.push(child.pidfd().map_err(not_waited)?);
+        pidfds.push(child.pidfd().map_err(wait_failed)?);
     }
     wait_readable(&pidfds.iter().map(AsFd::as_fd).collect::<Vec<_>>(), deadline, interrupt)
 }
 
-/// Called in the child. Executes the program given by `words`: this program, the hidden verb, the parent's pid, the CPU
-/// or `-`, when to begin, and the command. Returns only on failure, or if the command is pipemark's relay. In that
-/// case, it returns the relay's words.
+/// Called in the child. Executes the command at the end of `words`. These are: this program, the hidden verb, the
+/// parent's pid, the CPU or `-`, when to begin, and the command. Returns only on failure, or if the command is
+/// pipemark's relay. In that case, it returns the relay's words.
 ///
 /// # Errors
 /// The exit code, if the program could not be started. The reason is already on standard error.
@@ -345,7 +345,7 @@ pub fn die_with_parent(parent: u32) -> bool {
     getppid().is_some_and(|pid| pid.as_raw_nonzero().get().cast_unsigned() == parent)
 }
 
-/// Binds this process to `cpu` and checks that the kernel has done so. Returns only `cpu`.
+/// Binds this process to `cpu` and checks that the kernel has done so. Returns a list with `cpu` only.
 pub fn pin(cpu: Cpu) -> io::Result<Vec<Cpu>> {
     let mut wanted = CpuSet::new();
     wanted.set(usize::from(cpu.0));

@@ -25,7 +25,7 @@ fn drawn(options: ScreenOptions, width: usize, height: usize) -> Vec<String> {
 }
 
 #[test]
-fn the_screen_fits_any_terminal_and_ends_with_the_keys() {
+fn the_screen_fits_any_terminal_and_its_last_line_lists_the_keys() {
     for (width, height) in [(80, 24), (40, 10), (200, 60), (10, 3), (1, 1)] {
         let lines = drawn(ScreenOptions::default(), width, height);
         assert_eq!(lines.len(), height);
@@ -42,7 +42,7 @@ fn the_screen_fits_any_terminal_and_ends_with_the_keys() {
 }
 
 #[test]
-fn a_narrow_screen_has_what_stages_do_and_no_rates() {
+fn a_narrow_screen_shows_what_stages_do_but_no_rates() {
     for (width, height) in [(40, 10), (60, 24)] {
         let lines = drawn(ScreenOptions::default(), width, height);
         assert!(lines[1].ends_with("busy  starved  blocked") && lines[2].starts_with("1 yes"), "{lines:?}");

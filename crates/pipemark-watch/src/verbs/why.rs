@@ -169,7 +169,7 @@ fn in_shell(pipeline: &OsStr) -> WatchTarget {
     WatchTarget::Start(command_of(&[shell, "-c".into(), pipeline.to_owned()]), pipeline.to_owned())
 }
 
-/// The command of these words. If SIGPIPE is ignored, it stays ignored; std's Command alone would reset it.
+/// The command that these words form. If SIGPIPE is ignored, it stays ignored; std's Command alone would reset it.
 fn command_of(words: &[OsString]) -> Command {
     let ignores: &[&str] =
         if sigpipe_was_ignored() { &["/bin/sh", "-c", "trap '' PIPE; exec \"$@\"", "sh"] } else { &[] };
@@ -304,7 +304,7 @@ fn watch(
         }
     };
     timeline.add(watcher.close_interval());
-    // On a busy machine, the last frame may not have been shown yet, or no frame at all.
+    // On a busy machine, perhaps the last frame hasn't been shown, or none at all.
     live.show(watcher, &timeline);
     live.close(watcher);
     (timeline, key)
@@ -334,7 +334,7 @@ pub fn sample_running(
         let until = deadline.map_or(until, |deadline| deadline.min(until));
         interrupted |= wait_readable(&[], until, Some(&interrupt)) == Err(RunError::Interrupted);
         let over = deadline.is_some_and(|deadline| Instant::now() >= deadline);
-        // A loop may start its next round soon.
+        // Perhaps the pipeline is in a loop, and the next round starts soon.
         interrupted || over || alive.elapsed() > Duration::from_secs(1)
     });
     let mut report = PipelineReport::of(&watcher, &timeline, None);
@@ -342,7 +342,7 @@ pub fn sample_running(
     Ok((report, if interrupted { Some(Key::Interrupt) } else { key }))
 }
 
-/// Passes the report with each stage's activity over time to the history, if `--record` was given.
+/// If `--record` was given, stores the report in the history, with each stage's activity over time.
 fn record(options: &WatchedOptions, report: &mut PipelineReport, timeline: &Timeline, keep: Keep<'_>) {
     if options.record {
         report.add_moments(timeline);

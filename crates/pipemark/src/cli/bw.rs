@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn no_flags_are_a_plain_pipe_and_the_limit() {
+    fn without_flags_a_plain_pipe_and_the_limit_are_measured() {
         let plan = plan_of("").unwrap();
         assert_eq!(plan.trials.len(), 2);
         assert!(plan.trials[0].job.is_memory_copy());
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn a_matrix_beyond_the_bound_is_counted() {
+    fn too_many_trials_are_refused_with_their_number() {
         let list = |count: u32| (1..=count).map(|n| n.to_string()).collect::<Vec<_>>().join(",");
         let error = plan_of(&format!("--block {} --read-block {}", list(200), list(200))).unwrap_err();
         assert!(error.contains("40,000 trials"), "{error}");

@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn no_flags_are_cat_from_0_to_64() {
+    fn without_flags_0_to_64_cats_are_measured() {
         let plan = plan_of(&[]).unwrap();
         assert_eq!(plan.trials.len(), 8);
         assert_eq!(plan.experiments[0].varies, [Key::Length]);

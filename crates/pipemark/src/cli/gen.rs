@@ -130,8 +130,8 @@ fn write_all(output: BorrowedFd<'_>, mut bytes: &[u8]) -> io::Result<()> {
     Ok(())
 }
 
-/// Waits until more than `sent` bytes are due at the steady rate. Returns the number of bytes to send now. After a slow
-/// reader has caused a delay, the sender catches up by at most one piece.
+/// Waits until the piece that follows `sent` bytes is due at the steady rate. Returns the number of bytes in the piece.
+/// After a slow reader has caused a delay, pieces are due at once until the sender has caught up.
 fn wait_until_due(ByteSize(rate): ByteSize, start: Instant, sent: u64) -> u64 {
     let piece = (rate / 100).max(1);
     let due = Duration::from_secs_f64((sent + piece) as f64 / rate as f64);

@@ -153,7 +153,7 @@ fn document(
         suite: plans.iter().map(|plan| plan.suite.as_str()).collect::<Vec<_>>().join(", "),
         title: match plans {
             [plan] => plan.title.clone(),
-            // With several suites, only their names are used.
+            // With several suites, their titles are omitted and only the scaling is shown.
             _ => plans.iter().map(|plan| plan.scaled.as_str()).max().unwrap_or_default().to_owned(),
         },
         label: output.keep.label.clone(),

@@ -203,8 +203,8 @@ pub fn main(words: Vec<OsString>) -> u8 {
     {
         return finish(completions::man(Path::new(directory)));
     }
-    // A stage of a pipeline should start as fast as cat. Parsing even this short command line would take 0.14 of 1.6
-    // ms.
+    // A stage of a pipeline should start as fast as cat. Parsing even this short command line would take 0.14 ms
+    // of the 1.6 ms.
     if let [_, verb] = words.as_slice()
         && verb == "relay"
     {

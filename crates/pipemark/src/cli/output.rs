@@ -102,7 +102,7 @@ impl DbOption {
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "History")]
 pub struct KeepOptions {
-    /// Label this measurement, such as before-upgrade
+    /// Label for this measurement, such as before-upgrade
     #[arg(long, value_name = "TEXT", value_parser = label)]
     pub label: Option<String>,
     /// Do not save this measurement in the history

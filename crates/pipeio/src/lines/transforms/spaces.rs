@@ -562,7 +562,7 @@ mod tests {
     use crate::lines::output::Store;
     use crate::lines::simd::Portable;
 
-    /// Test instructions: the code path of the widest level, implemented with portable code.
+    /// Instructions for tests: the code path of the widest level, implemented with portable code.
     struct Permuting;
 
     impl Lanes for Permuting {

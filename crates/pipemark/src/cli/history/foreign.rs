@@ -174,8 +174,8 @@ fn parse_time_line(line: &str) -> Option<(&str, Result<f64, String>)> {
     Some((word, seconds.map(|(m, s)| m * 60.0 + s).ok_or_else(|| format!("'{}' is not a time", neutral(time)))))
 }
 
-/// Reads a time(1) log. If `--as` names a parameter without a value, its value is the last line before each time that
-/// isn't part of another time.
+/// Reads a time(1) log. If `--as` names a parameter without a value, its value for each time is the last line before
+/// that time, except lines that belong to another time.
 fn read_time_log(text: &str, asked: &[Key]) -> Result<Vec<ForeignRun>, String> {
     if asked.len() > 1 {
         return Err(

@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn unnamed_parameters_are_defaults() {
+    fn unnamed_parameters_have_their_defaults() {
         let plain = known("block=64k send=write place=cross time=100ms");
         let all = [
             plain.clone(),
