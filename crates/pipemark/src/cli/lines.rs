@@ -318,14 +318,14 @@ fn transform(options: &LinesOptions, input: BorrowedFd<'_>) -> Result<Report, Er
 /// The text of `--stats`.
 fn statistics(report: &Report, elapsed: Duration, usage: &Usage) -> String {
     let average = |bytes: u64, calls: u64| ByteSize(bytes.checked_div(calls).unwrap_or(0));
-    let number = |count: u64, noun: &str| counted(count as usize, noun);
+    let calls = |count: u64, noun: &str| counted(count as usize, noun);
     let bytes = format!(
-        "in: {} in {} of {} on average; out: {} in {}, {} without a copy (vmsplice)",
-        number(report.bytes_in, "byte"),
-        number(report.reads, "read"),
+        "in: {} bytes in {} of {} on average; out: {} bytes in {}, {} without a copy (vmsplice)",
+        report.bytes_in,
+        calls(report.reads, "read"),
         average(report.bytes_in, report.reads),
-        number(report.bytes_out, "byte"),
-        number(report.writes, "write"),
+        report.bytes_out,
+        calls(report.writes, "write"),
         ByteSize(report.given_away),
     );
     let time = format!(
