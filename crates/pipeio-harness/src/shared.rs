@@ -120,7 +120,7 @@ impl Shared {
         // Only a mapping of lines has such a length, and the length can't change. So every process that opens this
         // memory uses it only for lines.
         if !mapping.len.is_multiple_of(size_of::<CacheLine>()) || mapping.len > MAX_LINES * size_of::<CacheLine>() {
-            return Err(refused("shared lines", "it is not a whole number of lines"));
+            return Err(refused("shared lines", "its size is not that of shared lines"));
         }
         Ok(Shared(mapping))
     }

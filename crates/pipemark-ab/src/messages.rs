@@ -5,7 +5,7 @@ use std::io::{Write, stderr};
 use sha2::{Digest, Sha256};
 
 use pipemark_console::{Progress, say};
-use pipemark_model::neutral;
+use pipemark_model::{counted, neutral};
 
 use crate::commands::CommandEntry;
 use crate::shell::Shell;
@@ -62,7 +62,10 @@ impl CommandMessages {
             })
             .collect();
         if self.others > 0 {
-            sentences.push(format!("{} runs wrote other text to standard error, not shown", self.others));
+            sentences.push(format!(
+                "{} wrote other text to standard error, not shown",
+                counted(self.others as usize, "run")
+            ));
         }
         sentences
     }

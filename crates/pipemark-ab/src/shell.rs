@@ -29,7 +29,7 @@ impl Shell {
             Shell::Bash => with("bash"),
             Shell::None => match shlex::split(text) {
                 Some(words) if !words.is_empty() => Ok(words),
-                Some(_) => Err("--shell none has no command to start; write one".to_owned()),
+                Some(_) => Err("the command is empty; with --shell none, write a program to start".to_owned()),
                 None => Err(format!("'{text}': a closing quote, or a character after a backslash, is missing")),
             },
         }

@@ -242,7 +242,7 @@ fn check_known(what: &str, name: &str, all: &[&str]) -> Result<(), String> {
         return Ok(());
     }
     let hint = did_you_mean(name, all.iter().copied());
-    Err(format!("there is no {what} '{name}'; there are {}{hint}", all.join(", ")))
+    Err(format!("there is no {what} '{name}'; available: {}{hint}", all.join(", ")))
 }
 
 #[cfg(test)]

@@ -57,7 +57,7 @@ impl FromStr for PrintedFigure {
             Regex::new(regex).map_err(|error| format!("'{}' is not a regular expression: {error}", neutral(regex)))?;
         if compiled.captures_len() > 2 {
             return Err(format!(
-                "'{}' has several groups; use ( ) for the number only, and (?: ) for others",
+                "'{}' has several groups; use ( ) for the number only, and (?: ) for other groups",
                 neutral(regex)
             ));
         }

@@ -105,7 +105,7 @@ impl Facility {
                 "switched off for everyone (/proc/sys/kernel/io_uring_disabled is 2); as root: sysctl kernel.io_uring_disabled=0".to_owned()
             }
             (Facility::IoUring, Errno::PERM | Errno::ACCESS) if io_uring_switch(files) == Some(1) => {
-                "needs CAP_SYS_ADMIN or membership of a group (/proc/sys/kernel/io_uring_disabled is 1); join the group of /proc/sys/kernel/io_uring_group, or as root: sysctl kernel.io_uring_disabled=0".to_owned()
+                "needs CAP_SYS_ADMIN or membership of a group (/proc/sys/kernel/io_uring_disabled is 1); join the group whose ID is in /proc/sys/kernel/io_uring_group, or as root: sysctl kernel.io_uring_disabled=0".to_owned()
             }
             (Facility::IoUring, Errno::NOMEM) => {
                 "the limit on locked memory is too low to register buffers (ENOMEM); raise it with ulimit -l".to_owned()

@@ -65,7 +65,7 @@ pub enum Warning {
     StartIncluded,
     /// The capacity changed while the trial ran.
     #[error(
-        "the capacity changed from {before} to {after} bytes during the run: a process with the pipe open resized it, as pipemark relay does"
+        "the capacity changed from {before} to {after} bytes during the run: a process that had the pipe open resized it, as pipemark relay does"
     )]
     CapacityChanged { before: u64, after: u64 },
     /// An end was seen on a CPU that it was not placed on.

@@ -239,7 +239,7 @@ fn more_cpus_remedy(figures: &PipelineFigures) -> Remedy {
     let bound = figures.stages.iter().map(|stage| stage.cpus.len()).filter(|&count| count > 0).min().unwrap_or(0);
     let all = std::thread::available_parallelism().map_or(0, usize::from);
     if bound < all {
-        let text = format!("some stages may use only {bound} of {all} CPUs (taskset, cpuset); allow them to use all");
+        let text = format!("some stages are restricted to {bound} of {all} CPUs (taskset, cpuset); let them use all");
         remedy("more-cpus", text, "")
     } else {
         remedy("more-cpus", "add CPUs, or reduce the number of threads of some stages", "")

@@ -70,7 +70,7 @@ pub fn create(name: &str, max_message: usize, messages: usize) -> io::Result<Own
                 (io::ErrorKind::QuotaExceeded, why.to_owned())
             }
             Some(libc::ENOSPC) => {
-                let why = "the limit of /proc/sys/fs/mqueue/queues_max is reached; remove queues or raise it";
+                let why = "the limit of /proc/sys/fs/mqueue/queues_max is reached; remove queues or raise the limit";
                 (io::ErrorKind::QuotaExceeded, why.to_owned())
             }
             _ => (error.kind(), error.to_string()),

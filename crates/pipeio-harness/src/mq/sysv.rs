@@ -44,7 +44,7 @@ pub fn create(key: i32) -> io::Result<i32> {
         let (kind, why) = match error.raw_os_error() {
             Some(libc::ENOSPC) => {
                 let why =
-                    "the limit of /proc/sys/kernel/msgmni is reached; remove queues (ipcs -q lists them) or raise it";
+                    "the limit of /proc/sys/kernel/msgmni is reached; remove queues (ipcs -q lists them) or raise the limit";
                 (io::ErrorKind::QuotaExceeded, why.to_owned())
             }
             _ => (error.kind(), error.to_string()),

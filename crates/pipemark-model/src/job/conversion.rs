@@ -41,7 +41,7 @@ fn kind_of(settings: &Settings) -> Result<JobKind, BadValue> {
     match settings {
         Settings { language: Some(_), program: Some(_), .. } => Ok(JobKind::Entrant),
         Settings { language: Some(language), .. } => {
-            refuse(format!("{language} has two programs; also give program idiomatic or tuned"))
+            refuse(format!("{language} has two programs; also give the program, idiomatic or tuned"))
         }
         Settings { program: Some(_), .. } => refuse("a program belongs to a language; also give a language"),
         Settings { feed: Some(_), filter: Some(_), .. } => Ok(JobKind::Lines),

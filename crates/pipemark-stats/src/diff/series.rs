@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use pipemark_model::{Estimate, digits};
+use pipemark_model::{Estimate, counted, digits};
 
 use crate::compare::{Comparison, MAX_FACTOR_TO_DECIDE, Pairing, compare, geometric_means};
 use crate::diff::trial_figures::FiguresByRound;
@@ -91,7 +91,7 @@ impl PairFigures {
     fn too_few(&self) -> String {
         match (self.base.len(), self.new.len()) {
             (1, 1) => "1 session each: no verdict; use ab, or --sessions 5".to_owned(),
-            (base, new) => format!("{base} sessions against {new}: no verdict; use --sessions 5"),
+            (base, new) => format!("{} against {new}: no verdict; use --sessions 5", counted(base, "session")),
         }
     }
 

@@ -59,7 +59,7 @@ const FAIL_ON: [WordChoice<FailOn>; 7] = [
     (
         "inconclusive",
         FailOn::Verdict(Verdict::Inconclusive),
-        "A trial is inconclusive, or has no verdict and no-verdict is not named: code 12",
+        "A trial is inconclusive (or has no verdict, unless no-verdict is given): code 12",
     ),
     ("cant-tell", FailOn::Verdict(Verdict::Inconclusive), "Former name of inconclusive"),
     ("better", FailOn::Verdict(Verdict::Better), "A trial is better: code 13"),

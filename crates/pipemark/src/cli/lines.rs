@@ -18,7 +18,7 @@ use pipeio::relay::{self, Capacity, Relay};
 use pipeio_harness::usage::Usage;
 
 use pipemark_console::{ExitError, VerbResult, WordChoice, check_stdout, one_of, say};
-use pipemark_model::{ByteSize, Nanos, Throughput, bounded, did_you_mean};
+use pipemark_model::{ByteSize, Nanos, Throughput, bounded, counted, did_you_mean};
 
 /// The options of `lines`.
 #[derive(Debug, Clone, Args)]
@@ -318,13 +318,14 @@ fn transform(options: &LinesOptions, input: BorrowedFd<'_>) -> Result<Report, Er
 /// The text of `--stats`.
 fn statistics(report: &Report, elapsed: Duration, usage: &Usage) -> String {
     let average = |bytes: u64, calls: u64| ByteSize(bytes.checked_div(calls).unwrap_or(0));
+    let calls = |count: u64, noun: &str| counted(count as usize, noun);
     let bytes = format!(
-        "in: {} bytes in {} reads of {} on average; out: {} bytes in {} writes, {} without a copy (vmsplice)",
+        "in: {} bytes in {} of {} on average; out: {} bytes in {}, {} without a copy (vmsplice)",
         report.bytes_in,
-        report.reads,
+        calls(report.reads, "read"),
         average(report.bytes_in, report.reads),
         report.bytes_out,
-        report.writes,
+        calls(report.writes, "write"),
         ByteSize(report.given_away),
     );
     let time = format!(

@@ -65,7 +65,7 @@ fn cpus(host: &Host) -> String {
         Some(limit) => {
             // The limit is a quota over a period, for which two decimals are enough.
             let limit = (limit * 100.0).round() / 100.0;
-            format!("{all}; its control group is limited to {limit}")
+            format!("{all}; the control group is limited to {limit}")
         }
         None => all,
     }
@@ -117,7 +117,7 @@ fn pipes(host: &Host) -> String {
 fn largest_pipes(host: &Host) -> String {
     let largest = ByteSize(host.pipe_max_size);
     if host.pipe_limits_lifted {
-        return format!("no limit for this process (CAP_SYS_RESOURCE); {largest} for others");
+        return format!("no limit for this process (CAP_SYS_RESOURCE); {largest} without this capability");
     }
     let per_user = match (host.pipe_user_limits_lifted, host.pipe_user_pages_soft, host.pipe_user_pages_hard) {
         (true, ..) | (false, 0, 0) => "no limit per user".to_owned(),

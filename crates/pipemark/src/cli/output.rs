@@ -162,7 +162,7 @@ pub fn render_document(format: Format, all: bool, document: &Document, kept: Opt
     document.trials.retain(|record| record.stopped != Some(Stopped::Interrupted) || !record.samples.is_empty());
     let reached = document.requested().count();
     if reached < all_trials {
-        say(format_args!("interrupted: {reached} of {all_trials} trials were measured; these are the figures so far"));
+        say(format_args!("interrupted after {reached} of {all_trials} trials; these are the figures so far"));
     }
     let pointers = match kept {
         Some(id) => {

@@ -17,7 +17,7 @@ use rustix::fs::FileType;
 use pipemark_console::{
     ExitError, Format, FormatOption, Progress, VerbResult, WordChoice, catch_interrupts, exit, one_of,
 };
-use pipemark_model::{ByteSize, Nanos, Throughput, bounded};
+use pipemark_model::{ByteSize, Nanos, Throughput, bounded, counted};
 use pipemark_run::content::{Check, Payload};
 use pipemark_show::{Cell, Column, Grid, Sheet, Style};
 
@@ -230,11 +230,12 @@ fn receiver(input: BorrowedFd<'_>, options: &SinkOptions) -> io::Result<Box<dyn 
 fn fault(check: Option<&Check>, bytes: u64, options: &SinkOptions) -> Option<String> {
     let wrong = check.and_then(Check::fault).map(str::to_owned);
     let expected = options.total.filter(|expected| expected.0 != bytes);
-    let number = expected.map(|expected| format!("{bytes} bytes arrived; {} were expected", expected.0));
+    let number =
+        expected.map(|expected| format!("{} arrived; {} were expected", counted(bytes as usize, "byte"), expected.0));
     // The last line of a log is adjusted to its size, so logs of different sizes have different last lines.
     match &options.verify {
         Some(Payload::Log { .. }) if options.total.is_none() => {
-            wrong.map(|wrong| format!("{wrong}; for a log, give sink the same --total as gen"))
+            wrong.map(|wrong| format!("{wrong}; to verify a log, give sink the same --total as gen"))
         }
         Some(Payload::Log { .. }) => number.or(wrong),
         _ => wrong.or(number),
@@ -268,7 +269,8 @@ fn sentence(arrived: &Arrived) -> String {
     }
     let rate = Throughput(bytes as f64 / elapsed.as_secs_f64().max(1e-9));
     let verified = if verified == Some(true) { ", verified" } else { "" };
-    format!("{rate} ({bytes} bytes, {}, in {}){verified}", ByteSize(bytes), Nanos::from(elapsed))
+    let count = counted(bytes as usize, "byte");
+    format!("{rate} ({count}, {}, in {}){verified}", ByteSize(bytes), Nanos::from(elapsed))
 }
 
 #[cfg(test)]

@@ -25,7 +25,7 @@ pub fn find(word: &str) -> Result<Suite, String> {
 fn unknown(word: &str) -> String {
     let names: Vec<&str> = EMBEDDED.iter().map(|(name, _)| *name).collect();
     let hint = match did_you_mean(word, names.iter().copied()) {
-        hint if hint.is_empty() && File::open(word).is_ok() => format!(" (write ./{word} for the file)"),
+        hint if hint.is_empty() && File::open(word).is_ok() => format!(" (use ./{word} for the file)"),
         hint => hint,
     };
     format!("'{word}' is not a suite; use {}, or a file such as ./mine.toml{hint}", names.join(", "))

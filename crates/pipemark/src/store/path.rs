@@ -131,7 +131,7 @@ fn refusal_reason(metadata: &Metadata) -> Option<String> {
     } else if metadata.uid() != geteuid().as_raw() {
         Some(format!("belongs to user {} and not to you; use another --db FILE", metadata.uid()))
     } else if metadata.mode() & 0o022 != 0 {
-        Some("may be written by others; 'chmod 600' it if it is yours alone".to_owned())
+        Some("is writable by other users; if only you use it, run 'chmod 600' on it".to_owned())
     } else {
         None
     }

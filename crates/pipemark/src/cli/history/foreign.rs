@@ -273,7 +273,7 @@ fn read_csv(text: &str, asked: &[Key]) -> Result<Vec<ForeignRun>, String> {
     let headings = reader.headers().map_err(wrong)?.clone();
     let mut figures = headings.iter().enumerate().filter_map(|(at, heading)| Some((at, unit_of(heading)?)));
     let (column, unit) = figures.next().ok_or(
-        "line 1: no column has a unit; name one 'seconds', or a rate with its unit, such as 'MB/s' or 'rate (MiB/s)'",
+        "line 1: no column has a unit; name one 'seconds', or give a rate its unit, such as 'MB/s' or 'rate (MiB/s)'",
     )?;
     if let Some((other, _)) = figures.next() {
         let [one, other] = [column, other].map(|at| neutral(&headings[at]));

@@ -150,9 +150,7 @@ struct DeleteOptions {
 pub fn run(options: &HistoryOptions) -> VerbResult {
     let HistoryListOptions { filter, limit, format, db: _ } = &options.list;
     if options.verb.is_some() && (filter, *limit, format.format) != (&FilterOptions::default(), NEWEST, Format::Text) {
-        return Err(ExitError::usage(
-            "of all options, only --db may come before the subcommand; write the others after it",
-        ));
+        return Err(ExitError::usage("only --db may come before the subcommand; write other options after it"));
     }
     match &options.verb {
         None => list(&options.list),

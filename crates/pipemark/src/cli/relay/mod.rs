@@ -20,7 +20,7 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGPIPE, SIGTERM};
 use signal_hook::iterator::Signals;
 
 use pipemark_console::{ExitError, VerbResult, check_stdout, count, one_of, say};
-use pipemark_model::{BadValue, ByteSize, Nanos, Throughput, bounded};
+use pipemark_model::{BadValue, ByteSize, Nanos, Throughput, bounded, counted};
 
 use display::{Display, DisplayOptions, ProgressForm};
 
@@ -273,7 +273,8 @@ fn sentence(error: &io::Error) -> String {
 
 fn summary(report: &Report, elapsed: Nanos) -> String {
     let rate = Throughput(report.bytes as f64 / elapsed.seconds().max(1e-9));
-    let mut text = format!("{} bytes in {elapsed}, {rate}, by {}, {} calls", report.bytes, report.method, report.calls);
+    let [bytes, calls] = [(report.bytes, "byte"), (report.calls, "call")].map(|(n, noun)| counted(n as usize, noun));
+    let mut text = format!("{bytes} in {elapsed}, {rate}, by {}, {calls}", report.method);
     for (side, capacity) in ["in", "out"].into_iter().zip(report.capacities) {
         if let Some(bytes) = capacity {
             text.push_str(&format!(", {side} through a pipe of {}", ByteSize(bytes as u64)));

@@ -85,7 +85,7 @@ fn find(pid: u32) -> Result<OwnedFd, ExitError> {
     let words = words(&process).map_err(failed)?;
     if owner != geteuid().as_raw() {
         return Err(ExitError::failed(format_args!(
-            "process {pid} belongs to another user ({owner}); only its own user can change its limit"
+            "process {pid} belongs to another user ({owner}); only that user can change the limit"
         )));
     }
     let descriptors = openat(&process, "fd", flags, Mode::empty()).map_err(failed)?;
