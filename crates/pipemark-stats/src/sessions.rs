@@ -18,8 +18,9 @@ use crate::compare::{CompareError, Comparison, POWER, Pairing, check};
 use crate::estimate::{self, CONFIDENCE};
 use crate::verdict::{Criterion, Verdict};
 
-/// The minimum number of degrees of freedom (sessions minus groups) for a verdict. With fewer sessions, if two states
-/// are equally likely, all sessions are in the same state in over 3 % of cases.
+/// The minimum number of degrees of freedom (sessions minus groups) for a verdict, six sessions in two groups. If a
+/// machine has two states that are equally likely, chance alone puts one group into one state and the other group into
+/// the other in 3 % of cases; with five sessions, in 6 %.
 pub const MIN_DEGREES_OF_FREEDOM: usize = 4;
 
 /// The confidence of all verdicts of a family together. It is higher than the confidence of displayed intervals,

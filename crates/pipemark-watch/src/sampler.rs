@@ -20,8 +20,8 @@ use crate::scan::{self, ScanState};
 use crate::waits::SocketWait;
 
 /// The target for sampling's share of one CPU: with up to [`FEW_STAGES`] stages, and with more. To stay below it,
-/// samples are taken less often, but on average at most [`MAX_PERIODS`] apart. Starting and the verdict use additional
-/// CPU time.
+/// samples are taken less often, but on average at most [`MAX_PERIODS`] apart, or four times the cost of a sample.
+/// Starting and the verdict use additional CPU time.
 const TARGET_SHARES: [f64; 2] = [0.0075, 0.01];
 pub(super) const FEW_STAGES: usize = 10;
 const MAX_PERIODS: [Duration; 2] = [Duration::from_millis(50), Duration::from_millis(100)];

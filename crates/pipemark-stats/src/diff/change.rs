@@ -35,7 +35,7 @@ pub struct Diff {
     /// The experiments, in the order of BASE. An experiment with trials of both throughput and latency gives two
     /// groups.
     pub groups: Vec<ChangeGroup>,
-    /// Trials that exist only on one side, and trials that weren't measured on both sides.
+    /// Trials that exist on only one side, and trials that one or both sides couldn't measure.
     pub missing: Vec<Missing>,
 }
 
