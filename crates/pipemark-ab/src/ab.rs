@@ -187,7 +187,8 @@ struct AbOutputOptions {
     /// Write JSON in the format of hyperfine's --export-json
     #[arg(long, value_name = "FILE|-", value_parser = destination)]
     hyperfine_json: Option<Destination>,
-    /// Write JSON for github-action-benchmark (customSmallerIsBetter), one figure per command
+    /// Write JSON for github-action-benchmark (customSmallerIsBetter, or customBiggerIsBetter if the figure of --by is
+    /// better when higher), one figure per command
     #[arg(long, value_name = "FILE|-", value_parser = destination)]
     benchmark_json: Option<Destination>,
     /// Write JSON for Bencher (Bencher Metric Format), all figures

@@ -237,10 +237,10 @@ parameters! {
     Content content: Content ["WHAT", Word, ENDS] = Some(Content::Pattern), |text| word("kind of content", text);
     /// Expected exit code of every stage, such as 1 for a grep without a match
     Exit exit: u8 ["CODE", Count, CHAINED] = Some(0), |text| whole("exit code", text, 0, 255);
-    /// Busy time of the reader after each call, 0.5 to 1.5 times the value, in microseconds
+    /// Busy time of the reader after each call, in microseconds by default: random, 0.5 to 1.5 times the value
     ReadDelay read_delay: Delay ["DELAY", Nanoseconds, ENDS] = Some(Delay(Nanos(0))),
         |text| bounded("read delay", text, Delay(Nanos(0)), Delay(Nanos(10_000_000_000)));
-    /// Busy time of the writer before each call, 0.5 to 1.5 times the value, in microseconds
+    /// Busy time of the writer before each call, in microseconds by default: random, 0.5 to 1.5 times the value
     WriteDelay write_delay: Delay ["DELAY", Nanoseconds, ENDS] = Some(Delay(Nanos(0))),
         |text| bounded("write delay", text, Delay(Nanos(0)), Delay(Nanos(10_000_000_000)));
     /// Messages per second, each timed from when it is due; closed: send each message after the reply to the previous

@@ -1,5 +1,7 @@
 //! Verdicts that the stages lack CPU time: a limit, other programs or other stages use it. Pure: no clock and no I/O.
 
+use pipemark_model::counted;
+
 use crate::figures::PipelineFigures;
 use crate::programs;
 use crate::report::{PipelineVerdict, StageFigures, VerdictKind};
@@ -38,13 +40,15 @@ pub(crate) fn cpus_taken(figures: &PipelineFigures) -> Option<PipelineVerdict> {
         figures.stages.iter().filter_map(|stage| Some(of(stage)? * stage.present)).sum::<f64>()
     };
     let (used, waited) = (sum(|stage| stage.cpu), sum(|stage| stage.cpu_wait));
-    let all = figures.stages.iter().map(|stage| stage.cpus.len()).max().filter(|&count| count > 0)? as f64;
+    let count = figures.stages.iter().map(|stage| stage.cpus.len()).max().filter(|&count| count > 0)?;
+    let all = count as f64;
     let others = all - figures.limits.idle_cpus? - used;
     if waited < WAITED || waited < MORE * used || others < OTHERS * all {
         return None;
     }
     let text = format!(
-        "Other programs use {others:.1} of {all:.0} CPUs: the stages use {used:.1} and wait for {waited:.1} more."
+        "Other programs use {others:.1} of {}: the stages use {used:.1} and wait for {waited:.1} more.",
+        counted(count, "CPU")
     );
     Some(PipelineVerdict::new(VerdictKind::Cpu, "CPUs are taken by other programs", text))
 }

@@ -1,5 +1,7 @@
 //! Finds a pipeline's bottleneck from its figures. Pure: no clock and no I/O.
 
+use pipemark_model::counted;
+
 use crate::advice::with_remedies;
 use crate::figures::PipelineFigures;
 use crate::report::{Certainty, PipelineVerdict, StageFigures, VerdictKind};
@@ -140,7 +142,8 @@ pub fn percent(share: f64) -> String {
 
 /// The verdict that there were too few samples.
 pub(crate) fn too_short(samples: u32) -> PipelineVerdict {
-    let text = format!("Too short for a verdict: {samples} samples; at least {MIN_SAMPLES} (0.2 s) are needed.");
+    let samples = counted(samples as usize, "sample");
+    let text = format!("Too short for a verdict: {samples}; at least {MIN_SAMPLES} (0.2 s) are needed.");
     PipelineVerdict::unknown("short", text)
 }
 
@@ -355,7 +358,7 @@ fn lock_queue(figures: &PipelineFigures, busiest: &StageFigures) -> Option<Pipel
         return None;
     }
     let text = format!(
-        "{} holds the pipeline back: for {} of the time, more of its processes wait for a file lock than run.",
+        "{} holds the pipeline back: for {} of the time, more of its processes are waiting for a file lock than are running.",
         name(figures, busiest.number),
         percent(busiest.queued)
     );

@@ -3,7 +3,7 @@
 
 use serde::Serialize;
 
-use pipemark_model::neutral;
+use pipemark_model::{counted, neutral};
 
 use crate::result::AbResult;
 
@@ -33,7 +33,12 @@ pub fn benchmark_json(result: &AbResult) -> serde_json::Result<String> {
             unit: unit.to_owned(),
             value: estimate.median / scale,
             range: format!("± {}", half / scale),
-            extra: format!("{}\n{} runs, pipemark {}", neutral(&command.command), estimate.runs, result.version),
+            extra: format!(
+                "{}\n{}, pipemark {}",
+                neutral(&command.command),
+                counted(estimate.runs as usize, "run"),
+                result.version
+            ),
         })
     };
     let all: Vec<BenchmarkEntry> = result.commands.iter().filter_map(of).collect();

@@ -4,7 +4,7 @@ use std::io;
 
 use serde::Serialize;
 
-use pipemark_model::{Document, Estimate, Figure, Record, neutral};
+use pipemark_model::{Document, Estimate, Figure, Record, counted, neutral};
 
 use pipemark_show::json_line;
 
@@ -44,8 +44,12 @@ fn benchmark(document: &Document, record: &Record) -> Option<Benchmark> {
         value: estimate.median / scale,
         range: range(estimate, scale),
         extra: neutral(&format!(
-            "{}\n{} runs, pipemark {}, {}, {}",
-            record.name, estimate.runs, document.version, document.host.cpu, document.host.kernel
+            "{}\n{}, pipemark {}, {}, {}",
+            record.name,
+            counted(estimate.runs as usize, "run"),
+            document.version,
+            document.host.cpu,
+            document.host.kernel
         )),
     })
 }

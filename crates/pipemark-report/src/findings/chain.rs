@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 
-use pipemark_model::{GIB, Key, MAX_START, Sample, Statistic, Throughput, group_by_key, three_digits};
+use pipemark_model::{GIB, Key, MAX_START, Sample, Statistic, Throughput, counted, group_by_key, three_digits};
 use pipemark_stats::estimate::median;
 use pipemark_stats::fit::{FittedLine, Linearity, MIN_POINTS, MIN_R_SQUARED, Weighting};
 
@@ -53,12 +53,13 @@ impl<'a> ChainPoint<'a> {
     fn per_hop_in_words(&self) -> String {
         let estimate = self.measured.record.estimate.as_ref().map(|estimates| estimates.throughput());
         let length = self.length;
+        let stages = counted(length as usize, "stage");
         match estimate.and_then(|estimate| Some((estimate.median, estimate.low?, estimate.high?))) {
             Some((median, low, high)) if low > 0.0 && high <= MAX_SPREAD * low => {
                 let hop = |rate: f64| Throughput(length * rate).to_string();
-                format!("Rate per hop at {length} stages: {} ({}–{})", hop(median), hop(low), hop(high))
+                format!("Rate per hop at {stages}: {} ({}–{})", hop(median), hop(low), hop(high))
             }
-            _ => format!("Rate per hop at {length} stages: inconclusive"),
+            _ => format!("Rate per hop at {stages}: inconclusive"),
         }
     }
 }
@@ -112,7 +113,7 @@ pub(super) fn cost(group: &[MeasuredTrial]) -> Option<Candidate> {
             )
         }
         (None, Some(departure)) => format!(
-            "Not linear: {} stages deviate from the line through the shorter chains by {:+.0} %",
+            "Not linear: the chain of {} stages deviates by {:+.0} % from the line through the shorter chains",
             departure.x,
             departure.excess * 100.0
         ),

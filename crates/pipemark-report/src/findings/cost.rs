@@ -107,7 +107,7 @@ fn call_cost(sweep: &[MeasuredTrial]) -> Option<Candidate> {
         .break_even_block()
         .map_or_else(String::new, |size| format!("; below about {size}, the calls cost more than the bytes"));
     let text = format!(
-        "Each block costs about {} for {calls} and {} per {unit} with {} (linear fit from {} to {}, {}){even}.",
+        "Each block costs about {} for {calls}, plus {} per {unit}, with {} (linear fit from {} to {}, {}){even}.",
         words(cost.line.intercept, 1.0)?,
         words(cost.line.slope, per)?,
         setting(sweep[0].job, &[Key::Block]),
@@ -178,8 +178,8 @@ mod tests {
         assert!((value("ns_per_call") / 700.0 - 1.0).abs() < 0.02 && (value("ns_per_byte") / 0.3 - 1.0).abs() < 0.02);
         assert_eq!(
             found.text,
-            "Each block costs about 701 ns (690 ns–712 ns) for one write and one read and 307 ns (303 ns–311 ns) per KiB with write → \
-             read across two cores (linear fit from 64 B to 256 KiB, R² 0.999); below about 2300 B, the calls cost more than \
+            "Each block costs about 701 ns (690 ns–712 ns) for one write and one read, plus 307 ns (303 ns–311 ns) per KiB, with write \
+             → read across two cores (linear fit from 64 B to 256 KiB, R² 0.999); below about 2300 B, the calls cost more than \
              the bytes."
         );
     }

@@ -265,7 +265,7 @@ fn published<'a>(group: &[MeasuredTrial<'a>]) -> Option<Candidate> {
         format!("{name} {}×, here {}×", three_digits(*theirs), three_digits(ours.ratio))
     };
     let text = format!(
-        "Published times, from other hardware ({}), as multiples of that of {}: {}; {}.",
+        "Published times, from other hardware ({}), as multiples of the time of {}: {}; {}.",
         shortest.source,
         lines(first).filter,
         ratios.iter().map(words).collect::<Vec<_>>().join("; "),
@@ -415,7 +415,7 @@ mod tests {
             all(vec![seconds("std-baseline", 1.0, 4.0), seconds("baseline", 0.5, 5.0), seconds("pipeline", 0.25, 6.0)]);
         assert_eq!(
             text(&found, "lines-published"),
-            "Published times, from other hardware (stress.sh), as multiples of that of std-baseline: baseline 1.25×, here 2.00×; \
+            "Published times, from other hardware (stress.sh), as multiples of the time of std-baseline: baseline 1.25×, here 2.00×; \
              pipeline 1.50×, here 4.00×; fed by zcat."
         );
     }

@@ -102,7 +102,7 @@ fn gap(plain: &MeasuredTrial, group: &[MeasuredTrial], records: &[Record]) -> Op
     };
     let [a, b, c] = [a, b, c].map(three_digits);
     let text = format!(
-        "{language} takes {a} s per GiB written idiomatically and {b} s tuned; tuned {baseline} takes {c} s: {share}."
+        "Per GiB, idiomatic {language} takes {a} s, tuned {language} takes {b} s and tuned {baseline} takes {c} s: {share}."
     );
     let evidence = json!({
         "idiomatic": plain.evidence(), "tuned": tuned.evidence(), "baseline": base.evidence(),
@@ -274,7 +274,7 @@ mod tests {
         assert_eq!(
             text(&found, "language-gap"),
             [
-                "java takes 1.00 s per GiB written idiomatically and 0.50 s tuned; tuned c takes 0.25 s: programming style causes 67 % of the difference, the language 33 %."
+                "Per GiB, idiomatic java takes 1.00 s, tuned java takes 0.50 s and tuned c takes 0.25 s: programming style causes 67 % of the difference, the language 33 %."
             ]
         );
         let tuning = &text(&found, "tuning")[0];

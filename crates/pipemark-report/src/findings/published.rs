@@ -53,7 +53,7 @@ fn of_source(source: &str, figures: &[(MeasuredTrial, f64)]) -> Option<Candidate
     if figures.len() < MIN_TRIALS {
         let words = |figure: &(MeasuredTrial, f64)| {
             let (name, ours, ratio) = (&figure.0.record.name, figure.0.headline(), three_digits(ratio(figure)));
-            format!("{} for {name}, here {ours}, {ratio}× as fast", published_figure(figure.0))
+            format!("{} for {name} (here {ours}, {ratio}× as fast)", published_figure(figure.0))
         };
         let words: Vec<String> = figures.iter().map(words).collect();
         // The name of the source includes the hardware.
@@ -175,7 +175,7 @@ mod tests {
     fn one_figure_has_no_shape_and_few_runs_no_finding() {
         let one = &findings_for(&[500.0], &STEADY)[0].text;
         assert!(
-            one.contains(": 251 MiB/s for pipe, write → read, 2 cores, 64 B blocks, here 500 MiB/s, 1.99× as fast"),
+            one.contains(": 251 MiB/s for pipe, write → read, 2 cores, 64 B blocks (here 500 MiB/s, 1.99× as fast)"),
             "{one}"
         );
         assert!(findings_for(&[500.0; 8], &STEADY[..4]).is_empty());

@@ -185,7 +185,7 @@ pub(super) fn tail(group: &[MeasuredTrial]) -> Option<Candidate> {
         .max_by(|one, other| one.adjusted.0.total_cmp(&other.adjusted.0))
         .filter(|tail| tail.adjusted.0 >= MIN_TAIL_RATIO)?;
     let shortest = tails.iter().min_by(|one, other| one.adjusted.1.total_cmp(&other.adjusted.1))?;
-    let mut text = format!("The slowest of a hundred round trips takes at least {}", longest.words());
+    let mut text = format!("The slowest 1 % of round trips take at least {}", longest.words());
     let mut evidence = json!({ "longest": longest.evidence() });
     if shortest.adjusted.1 < longest.adjusted.0 {
         text.push_str(&format!(", but only {}", shortest.words()));
@@ -393,7 +393,7 @@ mod tests {
             assert_eq!(
                 texts("tail", &[with_tail("pipe", 2), with_tail("tcp", 12)]),
                 [
-                    "The slowest of a hundred round trips takes at least 12.0× (12.0–12.0) as long as the median with tcp across two cores \
+                    "The slowest 1 % of round trips take at least 12.0× (12.0–12.0) as long as the median with tcp across two cores \
                      (messages of 64 KiB) (p99 8.00 µs, median 4.00 µs), but only 2.00× (2.00–2.00) as long as the median with pipe across \
                      two cores (messages of 64 KiB) (p99 8.00 µs, median 4.00 µs)."
                 ]

@@ -230,7 +230,9 @@ fn legend(diff: &Diff) -> String {
         percent(diff.same_within)
     );
     text.push_str(match (pairing, by_session) {
-        (Some(Pairing::Rounds), false) => "; compared round by round, at 95 % for all rows together",
+        (Some(Pairing::Rounds), false) => {
+            "; compared round by round, with 95 % intervals that hold for all rows together"
+        }
         (Some(Pairing::Rounds), true) => {
             "; compared round by round in each session, with 98 % intervals that hold for all rows together"
         }

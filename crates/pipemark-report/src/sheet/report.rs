@@ -1,6 +1,6 @@
 //! A report of several documents, with charts above their tables. Also the main charts alone.
 
-use pipemark_model::{Document, Finding, Nanos};
+use pipemark_model::{Document, Finding, Nanos, counted};
 use pipemark_show::{Block, Chart, Column, Fit, Grid, Note, Row, RowGroup, Sheet, Style};
 use pipemark_stats::diff::{Diff, SideInput};
 use pipemark_stats::verdict::Criterion;
@@ -163,7 +163,10 @@ fn measurement_facts(document: &Document) -> Vec<String> {
     let started = words::time(&document.started);
     let mut facts = match watched(document) {
         Some(watched) => vec![format!("sampled {} times in {}", watched.samples, Nanos(document.elapsed_ns))],
-        None => vec![format!("{trials} trials, {runs} runs in {}", Nanos(document.elapsed_ns))],
+        None => {
+            let (trials, runs) = (counted(trials, "trial"), counted(runs, "run"));
+            vec![format!("{trials}, {runs} in {}", Nanos(document.elapsed_ns))]
+        }
     };
     facts.extend(words::memory_copy(document));
     facts.push(format!("on {}, {started}", document.host.name));

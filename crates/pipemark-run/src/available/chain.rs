@@ -6,7 +6,7 @@ use std::fs;
 use rustix::process::{Resource, Rlimit, getrlimit, getuid, setrlimit};
 
 use pipemark_host::Headroom;
-use pipemark_model::{ByteSize, Host, Job};
+use pipemark_model::{ByteSize, Host, Job, counted};
 
 /// Descriptors needed besides one per stage: sockets to the ends, the next link, the shared page, standard streams and
 /// libraries.
@@ -32,7 +32,8 @@ fn descriptor_shortage(length: u64) -> Option<String> {
     let needed = open + length + SPARE_DESCRIPTORS;
     raise(Resource::Nofile, needed).map(|allowed| {
         format!(
-            "a chain of {length} stages needs {needed} descriptors, and this process may open {allowed} (RLIMIT_NOFILE); raise the hard limit (ulimit -Hn), or use a shorter --length"
+            "a chain of {} needs {needed} descriptors, and the limit is {allowed} (RLIMIT_NOFILE); raise the hard limit (ulimit -Hn), or use a shorter --length",
+            counted(length as usize, "stage")
         )
     })
 }
@@ -44,7 +45,8 @@ fn process_shortage(length: u64) -> Option<String> {
     let needed = running + length + SPARE_PROCESSES;
     raise(Resource::Nproc, needed).map(|allowed| {
         format!(
-            "a chain of {length} stages needs {needed} processes, including the {running} that this user runs, and the limit is {allowed} (RLIMIT_NPROC); raise the hard limit (ulimit -Hu), or use a shorter --length"
+            "a chain of {} needs {needed} processes, including the {running} that this user already runs, and the limit is {allowed} (RLIMIT_NPROC); raise the hard limit (ulimit -Hu), or use a shorter --length",
+            counted(length as usize, "stage")
         )
     })
 }
@@ -81,13 +83,15 @@ fn control_group_shortage(length: u64, room: &Headroom) -> Option<String> {
     let needed = length + SPARE_PROCESSES;
     if let Some(left) = room.processes.filter(|&left| left < needed) {
         return Some(format!(
-            "a chain of {length} stages needs {needed} processes, and the control group has room for {left} (pids.max); raise its limit (docker run --pids-limit), or use a shorter --length"
+            "a chain of {} needs {needed} processes, and the control group has room for {left} (pids.max); raise its limit (docker run --pids-limit), or use a shorter --length",
+            counted(length as usize, "stage")
         ));
     }
     let needed = length * PROCESS_BYTES;
     room.memory.filter(|&left| left < needed).map(|left| {
         format!(
-            "a chain of {length} stages needs about {} of memory, and the control group has {} left (memory.max); raise its limit, or use a shorter --length",
+            "a chain of {} needs about {} of memory, and the control group has {} left (memory.max); raise its limit, or use a shorter --length",
+            counted(length as usize, "stage"),
             ByteSize(needed),
             ByteSize(left)
         )

@@ -4,6 +4,7 @@
 use pipemark_host::{Facility, show_cpu_list};
 use pipemark_model::{
     ByteSize, Capacity, Cpu, CpuTopology, Ends, Host, Job, LinkKind, PageKind, Place, RecvMethod, SendMethod, Value,
+    counted,
 };
 
 /// Why a trial with these parameters can't run on this machine, as a sentence that says what would help. `None` if the
@@ -35,14 +36,14 @@ pub fn cpus_for(place: Place, host: &Host) -> Result<Option<(Cpu, Cpu)>, String>
         },
         Place::Cross => best_pair(&host.topology).map(Some).ok_or_else(|| {
             format!(
-                "--place cross needs two CPUs and only {} may be used here; use --place same, or allow more CPUs (taskset, docker run --cpuset-cpus)",
+                "--place cross needs two CPUs, but only CPU {} is allowed here; use --place same, or allow more CPUs (taskset, docker run --cpuset-cpus)",
                 show_cpu_list(&allowed)
             )
         }),
         Place::Pinned(writer, reader) => match [writer, reader].into_iter().find(|cpu| !allowed.contains(cpu)) {
             None => Ok(Some((writer, reader))),
             Some(cpu) => Err(format!(
-                "--place {place}: CPU {cpu} does not exist, is offline or is not allowed; this process may use {}",
+                "--place {place}: CPU {cpu} does not exist, is offline or is not allowed; allowed CPUs: {}",
                 show_cpu_list(&allowed)
             )),
         },
@@ -132,7 +133,9 @@ fn capacity_problem(job: &Job, ends: &Ends, host: &Host) -> Option<String> {
     let (name, limit) = limits.into_iter().find(|&(_, limit)| limit > 0 && in_all > limit)?;
     (!host.pipe_user_limits_lifted).then(|| {
         format!(
-            "{pipes} pipes of {granted} take {in_all} pages, above a user's limit of {limit} (/proc/sys/fs/pipe-user-pages-{name}); lower {} or --capacity, or raise the limit",
+            "{} of {granted} {} {in_all} pages, more than the per-user limit of {limit} (/proc/sys/fs/pipe-user-pages-{name}); lower {} or --capacity, or raise the limit",
+            counted(pipes as usize, "pipe"),
+            if pipes == 1 { "takes" } else { "take" },
             if job.chain().is_some() { "--length" } else { "--pairs" }
         )
     })
@@ -176,8 +179,8 @@ fn memory_problem(ends: &Ends, host: &Host) -> Option<String> {
     (need > limit).then(|| {
         let (need, limit) = (ByteSize(need), ByteSize(limit));
         format!(
-            "blocks and pipes of {pairs} {} need {need}, more than {whose} of {limit}; lower --block, --read-block or --pairs",
-            if pairs == 1 { "pair" } else { "pairs" }
+            "blocks and pipes of {} need {need}, more than {whose} of {limit}; lower --block, --read-block or --pairs",
+            counted(pairs as usize, "pair")
         )
     })
 }
@@ -285,7 +288,7 @@ mod tests {
     fn many_large_pipes_are_checked_against_the_user_limit() {
         let mut host = host();
         let many = [(Key::Pairs, "65"), (Key::Capacity, "1m")];
-        assert!(reason(&many, &host).contains("16640 pages, above a user's limit of 16384"));
+        assert!(reason(&many, &host).contains("16640 pages, more than the per-user limit of 16384"));
         host.pipe_user_limits_lifted = true;
         assert_eq!(missing(&params(&many), &host), None);
         host.pipe_user_limits_lifted = false;

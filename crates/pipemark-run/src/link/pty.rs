@@ -20,7 +20,7 @@ impl Link for Pty {
     fn connect(&self, _: &Ends, _: &Path) -> io::Result<Handles> {
         let (source, sink) = pair().map_err(|error| {
             let what = format!(
-                "cannot open a pseudo-terminal: {error}; mount a devpts file system that this user may use on /dev/pts, and see /proc/sys/kernel/pty/max"
+                "cannot open a pseudo-terminal: {error}; mount on /dev/pts a devpts file system that this user can use, and see /proc/sys/kernel/pty/max"
             );
             io::Error::new(io::ErrorKind::Unsupported, what)
         })?;

@@ -10,7 +10,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::{Errno, retry_on_intr};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
 
-use pipemark_model::{Ends, SendMethod};
+use pipemark_model::{Ends, SendMethod, counted};
 
 use crate::link::{BoxSender, Handle, Handles, Link, options, socketpair, stream};
 
@@ -57,7 +57,7 @@ fn connect_to_self(listener: &TcpListener) -> io::Result<(TcpStream, TcpStream)>
     // The address is set as soon as connecting begins. No other socket has this address in the meantime.
     let ours = source.local_addr()?;
     let begin = Instant::now();
-    let (mut strangers, mut sink) = (0u64, None);
+    let (mut strangers, mut sink) = (0usize, None);
     while let Some(left) = CONNECT_TIMEOUT.checked_sub(begin.elapsed()) {
         // A connection of another process is refused by dropping it.
         match listener.accept() {
@@ -77,7 +77,8 @@ fn connect_to_self(listener: &TcpListener) -> io::Result<(TcpStream, TcpStream)>
     }
     let Some(sink) = sink else {
         let flood = format!(
-            "{strangers} connections of other programs arrived at the port within {CONNECT_TIMEOUT:?}, but none of pipemark's own; try again"
+            "{} of other programs arrived at the port within {CONNECT_TIMEOUT:?}, but none of pipemark's own; try again",
+            counted(strangers, "connection")
         );
         return Err(io::Error::other(flood));
     };

@@ -586,7 +586,7 @@ fn a_claim_fits_its_trials() {
         ("low = 1", "none of the matching trials has a baseline to compare with"),
         ("figure = \"throughputs\"\nlow = 1", "did you mean throughput?"),
         ("figure = \"throughput\"\nabout = 1", "'about' is for gains and ratios"),
-        (small, "a claim needs low, high, about"),
+        (small, "a claim needs either low, high or about"),
         ("shown-by = \"magic\"", "is not a demonstration; use two-flips or blocking"),
         ("figure = \"throughput\"\nlow = 1\nof = [{ capacity = \"1m\" }]", "matches no trial"),
         ("in = [\"elsewhere\"]\nfigure = \"throughput\"\nlow = 1", "no experiment 'elsewhere'"),

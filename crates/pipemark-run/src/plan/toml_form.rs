@@ -410,7 +410,8 @@ fn read_claim(form: ClaimForm) -> Result<ClaimDesign, Refusal> {
     }
     let unmeasured = form.open.is_some() || form.shown_by.is_some();
     if unmeasured != (low.is_none() && high.is_none()) {
-        let sentence = "a claim needs low, high, about, shown-by, or open (the reason why it can't be measured)";
+        let sentence =
+            "a claim needs either low, high or about, or else shown-by or open (the reason why it can't be measured)";
         return Err(refuse(sentence.to_owned()));
     }
     if let Some(name) = form.shown_by.as_ref().filter(|name| !DEMONSTRATIONS.contains(&name.as_ref().as_str())) {

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use pipemark_host::child::error::{RunError, explained};
 use pipemark_host::child::interrupt::Interrupt;
 use pipemark_host::child::wait_readable;
-use pipemark_model::{Cpu, EndStats, Ends, Job, LinkKind, PageKind, Sample, StageStats, Verify, Warning};
+use pipemark_model::{Cpu, EndStats, Ends, Job, LinkKind, PageKind, Sample, StageStats, Verify, Warning, counted};
 
 use crate::link::{self, Handle, Link};
 use crate::runner::channel::{Assignment, Done, EndRole, Granted, Reply, Wire, descriptor};
@@ -240,8 +240,8 @@ fn describe_hang(processes: &[EndProcess], control: &Control, limit: Duration) -
     };
     let mut text = format!("the run was aborted at its limit of {limit:?} while {phase}");
     for process in processes.iter().filter(|process| process.reply.is_none()).take(8) {
-        let bytes = control.bytes(process.line);
-        text.push_str(&format!("; the {} {} after {bytes} bytes", process.role.name(), process.activity()));
+        let bytes = counted(control.bytes(process.line) as usize, "byte");
+        text.push_str(&format!("; the {} {} after {bytes}", process.role.name(), process.activity()));
         if process.role == EndRole::Sink
             && let Some((fill, capacity)) = process.pipe_fill()
         {

@@ -18,7 +18,7 @@ use pipemark_run::content::{Payload, PayloadStream};
 /// The options of `gen`.
 #[derive(Debug, Clone, Args)]
 pub struct GenOptions {
-    /// Content to write; a size, such as 300m, stands for line:y with this --total
+    /// Content to write; a size, such as 300m, means line:y --total 300m
     #[arg(value_name = "CONTENT", default_value = "line:y", value_parser = content_or_size())]
     content: ContentOrSize,
     /// Write SIZE bytes; the last line of a log is adjusted to end there [default: until the reader exits]

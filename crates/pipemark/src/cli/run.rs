@@ -33,9 +33,9 @@ pub struct RunOptions {
     against: Vec<String>,
     /// Read the result from the output of --against: rate,MiB/s=REGEX or time,s=REGEX
     ///
-    /// REGEX may have one group ( ), which matches the number; without a group, all of REGEX does. Give one FIGURE for
-    /// all programs, or one for each --against, in the same order. The default is the time from the program's start to
-    /// its end; the row then says so.
+    /// REGEX may have one group ( ), which matches the number; without a group, all of REGEX matches it. Give one
+    /// FIGURE for all programs, or one for each --against, in the same order. The default is the time from the
+    /// program's start to its end; the row then says so.
     #[arg(long, value_name = "FIGURE", requires = "against", help_heading = "Programs of your own")]
     figure: Vec<String>,
     /// List the trials and estimate the time; measure nothing
