@@ -54,16 +54,13 @@ pub(super) fn harness<'a>(group: &[MeasuredTrial<'a>]) -> Option<Candidate> {
     let mut shares: Vec<(MeasuredTrial<'a>, Contrast)> = of_link(LinkKind::Null).filter_map(against_pipe).collect();
     shares.sort_by_key(|(idle, _)| idle.ends().block);
     let [(first, contrast), rest @ ..] = shares.as_slice() else { return None };
-    let (piece, of_pipe) = match first.job.is_round_trip() {
-        false => ("block", "of the time of a pipe"),
-        true => ("round trip", "of the time of a pipe"),
-    };
+    let piece = if first.job.is_round_trip() { "round trip" } else { "block" };
     let words = |(idle, share): &(MeasuredTrial, Contrast)| {
         format!("{} per {piece} of {}, {}", time(block_ns(*idle)), idle.ends().block, share.percent())
     };
     let more = rest.last().map_or_else(String::new, |last| format!(", and {}", words(last)));
     let text = format!(
-        "The harness itself, without any transfer, takes {} {of_pipe}{more}, {}.",
+        "The harness itself, without any transfer, takes {} of the time of a pipe{more}, {}.",
         words(&shares[0]),
         situation(first.job)
     );
