@@ -11,6 +11,8 @@ ROOT = Path(__file__).resolve().parent.parent
 BOOK = ROOT / "build/book"
 TARGET = re.compile(r'(?:href|src)="([^"]+)"')
 ANCHOR = re.compile(r'\bid="([^"]+)"')
+# 404.html is shown for any address, so its links are relative to the book's root, where it stands.
+BASE = re.compile(r"<base [^>]*>")
 
 
 def source_of(file):
@@ -21,7 +23,11 @@ def source_of(file):
 
 
 def main():
-    pages = {path: path.read_text() for path in BOOK.rglob("*.html") if path.name not in ("print.html", "toc.html")}
+    pages = {
+        path: BASE.sub("", path.read_text())
+        for path in BOOK.rglob("*.html")
+        if path.name not in ("print.html", "toc.html")
+    }
     anchors = {path: set(ANCHOR.findall(text)) for path, text in pages.items()}
     broken = []
     for path, text in pages.items():
