@@ -272,7 +272,7 @@ fn a_thousand_stages_need_no_more_descriptors_than_are_allowed() {
     let output = limited("300", "1024");
     assert_eq!(output.status.code(), Some(1));
     let shown = String::from_utf8_lossy(&output.stdout).split_whitespace().collect::<Vec<_>>().join(" ");
-    assert!(shown.contains("needs 1") && shown.contains("may open 300 (RLIMIT_NOFILE)"), "{shown}");
+    assert!(shown.contains("needs 1") && shown.contains("the limit is 300 (RLIMIT_NOFILE)"), "{shown}");
     // A lower soft limit is raised.
     let script = format!("ulimit -Sn 200; exec {PIPEMARK} chain --no-save --length 256 --total 64k --runs 1 -q");
     assert!(Command::new("bash").args(["-c", &script]).status().unwrap().success());

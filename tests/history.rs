@@ -434,7 +434,8 @@ fn only_results_can_be_imported() {
 fn only_the_user_s_own_file_is_written() {
     let victim = tempfile::NamedTempFile::new().unwrap();
     let past = TestHistory::new();
-    for (name, expected) in [("link", "symbolic link"), ("directory", "is a directory"), ("open", "written by others")]
+    for (name, expected) in
+        [("link", "symbolic link"), ("directory", "is a directory"), ("open", "writable by other users")]
     {
         let path = past.db();
         match name {

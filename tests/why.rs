@@ -189,7 +189,7 @@ fn short_lived_children_and_threads_count_as_their_stage() {
     let threads = filter("t = threading.Thread(target=sum, args=(range(500000),)); t.start(); t.join()");
     let threads = threads.replace("import os", "import threading,os");
     for stage in ["while read x; do y=$(echo $x | sed s/y/z/); echo $y; done", &threads] {
-        let report = Running::new(&format!("yes | {stage} | cat >/dev/null")).sample(&["--for", "1s"]);
+        let report = Running::new(&format!("yes | {stage} | cat >/dev/null")).sample(&["--for", "2s"]);
         // On a busy machine the command substitution may live long enough to become a stage.
         let place = report["verdict"]["stage"].as_u64().unwrap_or(0) as usize;
         assert!((2..names(&report).len()).contains(&place), "{report}");

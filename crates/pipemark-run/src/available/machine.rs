@@ -339,7 +339,7 @@ mod tests {
         assert_eq!(pair(&[cpu(0, 0, 0), cpu(1, 0, 0), cpu(4, 4, 1)]), Ok(Some((0, 4))));
         // The machine has only one core.
         assert_eq!(pair(&[cpu(2, 2, 0), cpu(3, 2, 0)]), Ok(Some((2, 3))));
-        assert!(pair(&[cpu(3, 3, 0)]).unwrap_err().contains("only 3 may be used"));
+        assert!(pair(&[cpu(3, 3, 0)]).unwrap_err().contains("only CPU 3 is allowed"));
     }
 
     #[test]

@@ -214,7 +214,7 @@ fn stages_that_want_more_cpus_than_there_are_share_them() {
     let found = verdict(&line(all));
     assert_eq!(found.kind, VerdictKind::Cpu);
     let others = std::thread::available_parallelism().is_ok_and(|all| all.get() > 1);
-    assert_eq!(found.advice[0].contains("use only 1 of"), others, "{:?}", found.advice);
+    assert_eq!(found.advice[0].contains("restricted to 1 of"), others, "{:?}", found.advice);
 }
 
 #[test]
