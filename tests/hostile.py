@@ -772,6 +772,28 @@ def reader_dies_while_full():
 
 
 @case
+def limits_changed_at_the_same_time():
+    for words in (["relay", "--limit", "1"], ["relay", "--limit", "1", "--buffer", "1m"]):
+        p = start(words, PIPE)
+        descriptors = f"/proc/{p.pid}/fd"
+        end = time.monotonic() + LIMIT
+        # The relay accepts changes once it has this file.
+        while time.monotonic() < end and not any(
+            "relay-limit" in os.readlink(os.path.join(descriptors, fd)) for fd in os.listdir(descriptors)
+        ):
+            time.sleep(0.01)
+        sets = [
+            subprocess.Popen([PIPEMARK, "relay", "--set", str(p.pid), f"limit={n}m"], stderr=PIPE)
+            for n in range(1, 17)
+        ]
+        ended = [(s.communicate(timeout=LIMIT)[1], s.returncode) for s in sets]
+        check(f"limits changed at the same time {words}", all(r == (b"", 0) for r in ended), ended)
+        changed = run(["relay", "--set", str(p.pid), "limit=1g"])
+        o, e = p.communicate(TEXT, timeout=LIMIT)
+        check(f"bytes after these changes {words}", changed[0] == p.returncode == 0 and o == TEXT, changed, e)
+
+
+@case
 def fifo():
     f = os.path.join(DIRECTORY, "fifo")
     if not os.path.exists(f):

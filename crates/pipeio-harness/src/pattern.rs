@@ -160,8 +160,8 @@ impl Pattern {
         matched
     }
 
-    /// Splits the `len` bytes from `position` on at the ends of periods. Calls `piece` for each part, with its position
-    /// in its period and its range in the `len` bytes.
+    /// Splits the `len` bytes that start at `position` wherever a period ends. Calls `piece` for each part, with its
+    /// position in its period and its range in the `len` bytes.
     #[inline(always)]
     fn pieces(&self, position: u64, len: usize, mut piece: impl FnMut(u64, std::ops::Range<usize>)) {
         let mut done = 0;

@@ -360,7 +360,7 @@ fn start_note(result: &AbResult) -> Option<Note> {
             "!",
             Style::Caution,
             &format!(
-                "Each time includes {} to start the shell, too large a share to subtract; use --shell none.",
+                "The times include {} to start the shell, too large a share to subtract; use --shell none.",
                 ns(start.median)
             ),
         ));

@@ -27,7 +27,7 @@ words! {
         ("same", "both on one CPU, the first allowed"),
         ("cross", "on two cores, in the same package if possible"),
     ];
-    Capacity: vec![("default", "the system's default"), ("quota", "the pipe size once over the per-user limit")];
+    Capacity: vec![("default", "the system's default"), ("quota", "the size of new pipes of a user over the per-user limit")];
     SocketBuffer: vec![("default", "the system's default")];
     Rate: vec![("closed", "send each message after the reply to the previous one")];
 }

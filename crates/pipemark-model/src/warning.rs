@@ -17,8 +17,8 @@ pub enum Warning {
     /// Runs are faster than the source or the sink can be alone. In documents of earlier versions, `runs` is 0, which
     /// means all runs.
     #[error("{}", match self.invalidates_figures() {
-        true => format!("above the limit of the {end} alone, which is a bug in pipemark: ignore this row, and please report the bug"),
-        false => format!("{above} of {runs} runs {} above the limit of the {end} alone, so either these runs or the limit is wrong; measure again", if *above == 1 { "is" } else { "are" }),
+        true => format!("faster than the {end} alone can be, which is a bug in pipemark: ignore this row, and please report the bug"),
+        false => format!("{above} of {runs} runs {} faster than the {end} alone can be, so either these runs or the limit measured for the {end} is wrong; measure again", if *above == 1 { "is" } else { "are" }),
     })]
     AboveCeiling {
         end: String,

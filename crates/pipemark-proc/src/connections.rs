@@ -32,6 +32,8 @@ pub struct SocketState {
     /// Bytes waiting to be sent, or to be read by the other end.
     pub send_queue: u64,
     pub tcp: Option<TcpState>,
+    /// The other end of a UDP socket, if it has a fixed one.
+    pub udp: Option<SocketAddr>,
 }
 
 /// Figures that only TCP has. Times count from the start of the connection.
@@ -47,21 +49,45 @@ pub struct TcpState {
     pub buffer_limited: u64,
 }
 
-/// All visible sockets, by inode. Empty if the kernel doesn't support sock_diag.
-pub fn all_sockets(with_tcp: bool) -> BTreeMap<u64, SocketState> {
+/// All visible Unix sockets, by inode, and with `with_internet` those of TCP and the connected ones of UDP. Lacks Unix
+/// and TCP sockets if the kernel doesn't support sock_diag.
+pub fn all_sockets(with_internet: bool) -> BTreeMap<u64, SocketState> {
     let mut found = BTreeMap::new();
     for message in dump(&unix_request()) {
         found.extend(unix_socket(&message));
     }
-    if with_tcp {
+    if with_internet {
         for family in [AF_INET, AF_INET6] {
             for message in dump(&tcp_request(family)) {
                 found.extend(tcp_socket(&message));
             }
         }
         join_tcp(&mut found);
+        // sock_diag needs a kernel module for UDP.
+        for name in ["udp", "udp6"] {
+            let text = std::fs::read_to_string(format!("/proc/self/net/{name}")).unwrap_or_default();
+            found.extend(text.lines().filter_map(udp_socket));
+        }
     }
     found
+}
+
+/// A connected socket in a line of /proc/net/udp or /proc/net/udp6.
+fn udp_socket(line: &str) -> Option<(u64, SocketState)> {
+    let words: Vec<&str> = line.split_ascii_whitespace().collect();
+    let (ip, port) = words.get(2)?.split_once(':')?;
+    let port = u16::from_str_radix(port, 16).ok().filter(|&port| port != 0)?;
+    // The address is printed as one or four numbers of 32 bits.
+    let numbers: Option<Vec<[u8; 4]>> = (0..ip.len() / 8)
+        .map(|nth| Some(u32::from_str_radix(ip.get(nth * 8..nth * 8 + 8)?, 16).ok()?.to_ne_bytes()))
+        .collect();
+    let bytes = numbers?.concat();
+    let ip: IpAddr = match <[u8; 4]>::try_from(&bytes[..]) {
+        Ok(four) => four.into(),
+        Err(_) => <[u8; 16]>::try_from(&bytes[..]).ok()?.into(),
+    };
+    let inode = words.get(9)?.parse().ok()?;
+    Some((inode, SocketState { udp: Some(SocketAddr::new(ip.to_canonical(), port)), ..SocketState::default() }))
 }
 
 /// Sets the peers of TCP connections that have both ends on this machine.
@@ -199,7 +225,7 @@ fn tcp_socket(message: &[u8]) -> Option<(u64, SocketState)> {
     let info = attribute(message, FIXED, ATTRIBUTE_TCP_INFO).unwrap_or_default();
     let time = |at: usize| u64_at(info, at).unwrap_or(0);
     let tcp = TcpState { local, remote, busy: time(168), window_limited: time(176), buffer_limited: time(184) };
-    Some((inode.into(), SocketState { peer: None, receive_queue, send_queue, tcp: Some(tcp) }))
+    Some((inode.into(), SocketState { receive_queue, send_queue, tcp: Some(tcp), ..SocketState::default() }))
 }
 
 /// A process that was observed waiting in a read or write on a socket: its pid, the socket's inode, and the direction.
@@ -313,6 +339,18 @@ mod tests {
     }
 
     #[test]
+    fn the_other_end_of_a_connected_udp_socket_is_found() {
+        for server in ["127.0.0.1:0", "[::1]:0"] {
+            let Ok(server) = std::net::UdpSocket::bind(server) else { continue };
+            let address = server.local_addr().unwrap();
+            let own = std::net::UdpSocket::bind((address.ip(), 0)).unwrap();
+            assert_eq!(all_sockets(true).get(&inode(&own)), None);
+            own.connect(address).unwrap();
+            assert_eq!(all_sockets(true)[&inode(&own)].udp, Some(address));
+        }
+    }
+
+    #[test]
     fn a_pair_between_an_output_and_an_input_joins_two_children() {
         let (one, other) = UnixStream::pair().unwrap();
         let process = |pid: u32, fd: u32, socket: &UnixStream| {
@@ -335,5 +373,7 @@ mod tests {
         assert_eq!(messages(&[255; 16]), []);
         assert_eq!(attribute(&[0, 0, 0, 0], 0, 2), None);
         assert_eq!(tcp_socket(&[2; 20]), None);
+        assert_eq!(udp_socket("  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt"), None);
+        assert_eq!(udp_socket("1: 0100007F:0035 0100:0035 07 0:0 0:0 0 0 0 123"), None);
     }
 }

@@ -97,6 +97,8 @@ pub struct OtherFiles {
     pub sockets: Vec<(u32, u64)>,
     /// Descriptors of regular files and character devices.
     pub files: Vec<u32>,
+    /// Whether the process has an eventfd, by which its threads wake each other.
+    pub eventfd: bool,
 }
 
 impl OtherFiles {
@@ -254,12 +256,18 @@ fn ends(pid: u32, others: &mut OtherFiles) -> io::Result<Vec<PipeEnd>> {
             }
             Some((FileType::Socket, PipeId(_, inode))) => others.sockets.push((fd, inode)),
             Some((FileType::RegularFile | FileType::CharacterDevice, _)) => others.files.push(fd),
-            _ => {}
+            // An eventfd has no file type.
+            Some(_) => others.eventfd |= is_eventfd(&path),
+            None => {}
         }
     }
     others.sockets.sort_unstable();
     found.sort_by_key(|end| end.fd);
     Ok(found)
+}
+
+fn is_eventfd(path: &str) -> bool {
+    fs::read_link(path).is_ok_and(|name| name == Path::new("anon_inode:[eventfd]"))
 }
 
 /// Whether a file is a terminal or /dev/null. Most processes have such files open, and few processes read or write much
@@ -408,6 +416,31 @@ impl IoCounts {
             writes: self.writes + other.writes,
         }
     }
+
+    /// The increase since an earlier reading.
+    pub fn since(self, before: IoCounts) -> IoCounts {
+        IoCounts {
+            read: self.read.saturating_sub(before.read),
+            wrote: self.wrote.saturating_sub(before.wrote),
+            reads: self.reads.saturating_sub(before.reads),
+            writes: self.writes.saturating_sub(before.writes),
+        }
+    }
+
+    /// Whether all writes may be to an eventfd, which takes 8 bytes each.
+    pub fn are_wakeups(self) -> bool {
+        self.writes > 0 && self.wrote == self.writes * 8
+    }
+
+    /// Without the writes, and without as many reads of 8 bytes.
+    pub fn without_wakeups(self) -> IoCounts {
+        IoCounts {
+            read: self.read.saturating_sub(self.wrote),
+            reads: self.reads.saturating_sub(self.writes),
+            wrote: 0,
+            writes: 0,
+        }
+    }
 }
 
 /// Counters of the machine since boot: processes and threads started, and clock ticks of idle CPUs.
@@ -512,6 +545,24 @@ mod tests {
         let counts = IoCounts { read: 100, wrote: 20, reads: 5, writes: 2 };
         assert_eq!(IoCounts::parse(text), Some(counts));
         assert_eq!(IoCounts::parse("rchar: 100\n"), None);
+    }
+
+    #[test]
+    fn writes_of_eight_bytes_may_be_wakeups() {
+        let counts = IoCounts { read: 1080, wrote: 80, reads: 12, writes: 10 };
+        let begin = IoCounts { read: 80, wrote: 0, reads: 2, writes: 0 };
+        assert!(counts.are_wakeups() && !begin.are_wakeups());
+        assert!(!IoCounts { wrote: 81, ..counts }.are_wakeups());
+        let data = counts.since(begin).without_wakeups();
+        assert_eq!(data, IoCounts { read: 920, wrote: 0, reads: 0, writes: 0 });
+    }
+
+    #[test]
+    fn an_eventfd_is_found() {
+        let own = || Process::read(std::process::id()).unwrap().others.eventfd;
+        let file = rustix::event::eventfd(0, rustix::event::EventfdFlags::empty()).unwrap();
+        assert!(own());
+        drop(file);
     }
 
     #[test]

@@ -95,7 +95,7 @@ impl Sheet {
         self.blocks.push(Block::Heading(level, neutral(text)));
     }
 
-    /// Adds parts of a sentence or facts, unless there are none.
+    /// Adds facts, or the parts of a sentence. Adds nothing if there are none.
     pub fn text(&mut self, style: Style, parts: impl IntoIterator<Item = impl AsRef<str>>) {
         let parts = parts.into_iter().map(|part| neutral(part.as_ref())).filter(|part| !part.is_empty());
         let parts: Vec<String> = parts.collect();

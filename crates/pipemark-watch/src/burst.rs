@@ -77,6 +77,12 @@ mod tests {
         figures.stages[1] = stage(2, 75, 25, 0);
         figures.pipes[0].reader_waits = 0.25;
         assert_eq!(verdict(&figures).kind, VerdictKind::Burst);
+        // A buffer gains at most 1.2 times here.
+        figures.stages[0] = stage(1, 83, 0, 17);
+        figures.stages[1] = stage(2, 17, 83, 0);
+        (figures.pipes[0].writer_waits, figures.pipes[0].reader_waits) = (0.17, 0.83);
+        let found = verdict(&figures);
+        assert_eq!((found.kind, found.stage), (VerdictKind::Stage, Some(1)), "{}", found.text);
     }
 
     #[test]

@@ -108,7 +108,10 @@ impl Watcher {
             if young {
                 stage.totals.io = None;
             }
-            let io = |of: fn(IoCounts) -> u64| grown(now_io.map(of), before.io.map(of));
+            let is_data = |io: &IoCounts| !stage.has_eventfd || !io.are_wakeups();
+            let moved = now_io.zip(before.io).map(|(now, before)| now.since(before));
+            let moved = moved.map(|io| if is_data(&io) { io } else { io.without_wakeups() });
+            let io = |of: fn(IoCounts) -> u64| moved.map(of);
             counts.counted_bytes += if now_io.is_some() && before.io.is_some() { since } else { 0 };
             let (read, wrote) = (io(|io| io.read), io(|io| io.wrote));
             counts.read = sum(counts.read, read);
@@ -120,7 +123,7 @@ impl Watcher {
             } else {
                 stage.held_bytes = sum(stage.held_bytes, read);
             }
-            let all = now.io.filter(|io| io.writes > 0);
+            let all = now.io.filter(|io| io.writes > 0 && is_data(io));
             stage.wrote_before = all.map(|io| io.wrote as f64 / io.writes as f64);
             counts.changed |= reaped || std::mem::take(&mut stage.changed);
             counts.switches = sum(counts.switches, seen.then_some(switches));

@@ -6,7 +6,7 @@ use pipemark_proc::topology::upstream_first;
 use crate::deadlock::WaitCycle;
 use crate::interval::{Counts, EndWaits, Interval, PipeCounts};
 use crate::report::{PipeFigures, StageFigures};
-use crate::sampler::{WatchedPipe, Watcher};
+use crate::sampler::{Subject, WatchedPipe, Watcher};
 
 /// A pipeline in figures.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -25,9 +25,14 @@ pub struct PipelineFigures {
     pub cycle: Option<WaitCycle>,
     /// This machine's limits, on which advice depends.
     pub limits: WatchLimits,
+    /// Whether the pipeline was sampled from its start, and these are its figures since then.
+    pub from_start: bool,
     /// The pipeline as typed; `None` if unknown.
     pub typed: Option<String>,
 }
+
+/// An interval that begins within this time in seconds after the watcher is the first one.
+const FIRST_INTERVAL: f64 = 0.1;
 
 /// Limits of this machine for pipelines.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -155,6 +160,7 @@ impl PipelineFigures {
             places: kept,
             cycle: watcher.cycle.clone(),
             limits: watcher.limits,
+            from_start: matches!(watcher.subject, Subject::Child(_)) && interval.begin < FIRST_INTERVAL,
             typed: watcher.typed.clone(),
         }
     }

@@ -30,6 +30,19 @@ fn nothing_arrived(figures: &PipelineFigures, stage: &StageFigures) -> bool {
     readers.all(|number| figures.stages[number - 1].bytes_in_per_second.is_none_or(|rate| rate == 0.0))
 }
 
+/// The bytes that a stage has read since it wrote. Its own count may include files, such as its libraries; the bytes
+/// that its writers wrote don't.
+fn held_bytes(figures: &PipelineFigures, stage: &StageFigures) -> ByteSize {
+    let own = stage.held_bytes.unwrap_or(0);
+    let rate = |pipe: &PipeFigures| {
+        let writer = &figures.stages[pipe.from - 1];
+        Some(writer.bytes_per_write? * writer.writes_per_second?)
+    };
+    let fed: Option<f64> = figures.pipes.iter().filter(|pipe| pipe.to == stage.number).map(rate).sum();
+    let written = fed.map(|rate| (rate * stage.seconds_silent.unwrap_or(0.0)) as u64).filter(|&bytes| bytes > 0);
+    ByteSize(written.filter(|&bytes| bytes < own / 2).unwrap_or(own))
+}
+
 /// Whether a stage has read something and written none of it.
 fn holds(figures: &PipelineFigures, stage: &StageFigures) -> bool {
     let waits = |number: usize| figures.stages[number - 1].starved >= MIN_READER_WAITS;
@@ -44,7 +57,7 @@ fn holds(figures: &PipelineFigures, stage: &StageFigures) -> bool {
         && has_read
         && silent
         && stage.busy < AT_WORK
-        && writes_full_buffers(stage)
+        && (writes_full_buffers(stage) || !is_last && figures.from_start && nothing_arrived(figures, stage))
         && !programs::collects(&stage.words)
         && !programs::writes_at_once(&stage.words)
 }
@@ -80,7 +93,8 @@ fn filling(figures: &PipelineFigures, stage: &StageFigures) -> Option<&'static s
     (reads_silently(stage) && (is_last || reader_waits(figures, stage))).then_some(option)
 }
 
-/// Whether a source works at times but writes nothing, so that its output may be in its buffer.
+/// Whether a source works at times but writes nothing, so that its output may be in its buffer. A source that waits for
+/// the other end of a socket has nothing to write.
 fn may_hold(figures: &PipelineFigures, stage: &StageFigures) -> bool {
     let first = !figures.pipes.iter().any(|pipe| pipe.to == stage.number);
     let reader_waits = figures
@@ -91,6 +105,7 @@ fn may_hold(figures: &PipelineFigures, stage: &StageFigures) -> bool {
     first
         && reader_waits
         && works
+        && stage.peer.as_ref().is_none_or(|peer| peer.pipe)
         && stage.busy - stage.sleep - stage.other - stage.network - stage.lock < AT_WORK
         && stage.seconds_silent.is_some_and(|seconds| seconds >= MIN_SILENCE)
         && (stage.wrote_before.is_some() && writes_full_buffers(stage) || nothing_arrived(figures, stage))
@@ -98,15 +113,15 @@ fn may_hold(figures: &PipelineFigures, stage: &StageFigures) -> bool {
         && !programs::writes_at_once(&stage.words)
 }
 
-/// The verdict that a stage holds its output back: that it stores all of its input, or, if no other stage works, that its
-/// output is in a buffer.
+/// The verdict that a stage holds its output back: that it stores all of its input, or, if no other stage works, that
+/// its output is in a buffer.
 pub fn held_verdict(figures: &PipelineFigures) -> Option<PipelineVerdict> {
     let keeps_waiting = |stage: &StageFigures| reads_silently(stage) && reader_waits(figures, stage);
     let stores_all = |stage: &&StageFigures| programs::stores_input(&stage.words) && keeps_waiting(stage);
     if let Some(stage) = figures.stages.iter().find(stores_all) {
         let text = format!(
             "{name} stores all of its input before it writes: it has read {} and written nothing for {:.1} s. The stages after {name} can't work at the same time as those before it.",
-            ByteSize(stage.held_bytes.unwrap_or(0)),
+            held_bytes(figures, stage),
             stage.seconds_silent.unwrap_or(0.0),
             name = name(figures, stage.number)
         );
@@ -128,7 +143,7 @@ pub fn held_verdict(figures: &PipelineFigures) -> Option<PipelineVerdict> {
         let text = format!(
             "{name} writes nothing before {until}, and {} never ends: {name} has read {} and written nothing for {:.1} s.",
             name(figures, source.number),
-            ByteSize(stage.held_bytes.unwrap_or(0)),
+            held_bytes(figures, stage),
             stage.seconds_silent.unwrap_or(0.0),
             name = name(figures, stage.number)
         );
@@ -140,7 +155,7 @@ pub fn held_verdict(figures: &PipelineFigures) -> Option<PipelineVerdict> {
         let text = format!(
             "{} reads up to 5 s or 5 MB of its input before it writes, to find out what it contains: it has read {} and written nothing for {:.1} s.",
             name(figures, stage.number),
-            ByteSize(stage.held_bytes.unwrap_or(0)),
+            held_bytes(figures, stage),
             stage.seconds_silent.unwrap_or(0.0)
         );
         let verdict = PipelineVerdict::new(VerdictKind::Held, "probing its input", text);
@@ -151,7 +166,7 @@ pub fn held_verdict(figures: &PipelineFigures) -> Option<PipelineVerdict> {
         let text = format!(
             "{} fills its buffer before it writes ({option}): it has read {} and written nothing for {:.1} s.",
             name(figures, stage.number),
-            ByteSize(stage.held_bytes.unwrap_or(0)),
+            held_bytes(figures, stage),
             stage.seconds_silent.unwrap_or(0.0)
         );
         let verdict = PipelineVerdict::new(VerdictKind::Held, "filling its buffer", text);
@@ -160,12 +175,11 @@ pub fn held_verdict(figures: &PipelineFigures) -> Option<PipelineVerdict> {
     let stage = figures.stages.iter().find(|stage| holds(figures, stage) || may_hold(figures, stage))?;
     let seconds = stage.seconds_silent.unwrap_or(0.0);
     let name = name(figures, stage.number);
-    let read = stage.held_bytes.filter(|&bytes| bytes > 0 && holds(figures, stage));
+    let read = holds(figures, stage).then(|| held_bytes(figures, stage));
     let unless = if programs::selects(&stage.words) { " (or nothing matched)" } else { "" };
     let text = match read {
         Some(bytes) => format!(
-            "{name} buffers its output{unless}: it has read {} and written nothing for {seconds:.1} s. It writes to a pipe or a file only when its buffer is full.",
-            ByteSize(bytes)
+            "{name} buffers its output{unless}: it has read {bytes} and written nothing for {seconds:.1} s. It writes to a pipe or a file only when its buffer is full."
         ),
         None => format!(
             "{name} runs from time to time, but has written nothing for {seconds:.1} s: it may have had nothing to write, or it buffers its output and writes to a pipe only when the buffer is full."
@@ -178,6 +192,7 @@ pub fn held_verdict(figures: &PipelineFigures) -> Option<PipelineVerdict> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::report::PeerFigures;
     use crate::verdict::tests::{line, stage};
     use crate::verdict::verdict;
 
@@ -222,6 +237,9 @@ mod tests {
         figures.stages[1].bytes_in_per_second = Some(20.0);
         assert_eq!(verdict(&figures).kind, VerdictKind::Stage, "it writes small pieces");
         assert_eq!(found("tcpdump -n -i lo -l").kind, VerdictKind::Stage);
+        let peer = PeerFigures { name: "192.0.2.1:80".to_owned(), tcp: true, ..PeerFigures::default() };
+        let asks = StageFigures { peer: Some(peer), ..source("tcpdump -r day.pcap") };
+        assert_eq!(verdict(&line(vec![asks, stage(2, 0, 100, 0)])).kind, VerdictKind::Peer);
         let mut figures = line(vec![source("parallel --delay 0.1 echo"), stage(2, 0, 100, 0)]);
         figures.stages[1].bytes_in_per_second = Some(20.0);
         assert_eq!(verdict(&figures).kind, VerdictKind::Stage, "its children write");
@@ -320,5 +338,21 @@ mod tests {
         let mut lines = follow("grep hit", 900, 2.0);
         lines.stages[1].wrote_before = Some(40.0);
         assert_eq!(verdict(&lines).kind, VerdictKind::Stage);
+    }
+
+    #[test]
+    fn what_a_stage_wrote_elsewhere_is_no_output() {
+        // A Java program writes to other files while it starts.
+        let mut java = follow("java Hits", 58_000, 2.0);
+        java.stages[1].wrote_before = Some(40.0);
+        java.stages[0].bytes_per_write = Some(14.0);
+        java.stages[0].writes_per_second = Some(20.0);
+        assert_eq!(verdict(&java).kind, VerdictKind::Stage, "it may have written before sampling began");
+        java.from_start = true;
+        let found = verdict(&java);
+        assert_eq!((found.kind, found.stage), (VerdictKind::Held, Some(2)), "{}", found.text);
+        assert!(found.text.contains("has read 560 B and written nothing for 2.0 s"), "{}", found.text);
+        java.stages[2].bytes_in_per_second = Some(20.0);
+        assert_eq!(verdict(&java).kind, VerdictKind::Stage, "its reader has read something");
     }
 }

@@ -25,7 +25,11 @@ pub fn peer_verdict(figures: &PipelineFigures, busiest: &StageFigures) -> Option
     if share < MIN_WAITS || share < busiest.computing + busiest.waiting_for_cpu {
         return None;
     }
-    let by = if found.tcp { "TCP" } else { "a Unix socket" };
+    let by = match (found.tcp, found.udp) {
+        (true, _) => "TCP",
+        (_, true) => "UDP",
+        _ => "a Unix socket",
+    };
     // If the stage has unread input, it waits either to send, or for an answer before it reads further input.
     let pressed = figures.pipes.iter().any(|pipe| pipe.to == busiest.number && pipe.writer_waits >= MIN_WRITER_WAITS);
     let sends = found.sends || pressed;
@@ -36,6 +40,17 @@ pub fn peer_verdict(figures: &PipelineFigures, busiest: &StageFigures) -> Option
         percent(share),
         describe_peer(found)
     );
+    if found.udp && found.name.starts_with("name server") {
+        let text = format!(
+            "{} waits {} of the time for answers from {}.",
+            name(figures, busiest.number),
+            percent(share),
+            describe_peer(found)
+        );
+        let verdict = PipelineVerdict::new(VerdictKind::Peer, "waiting for a name server", text);
+        let cause = format!("peer: {}", found.name);
+        return Some(PipelineVerdict { stage: Some(busiest.number), cause, ..verdict });
+    }
     let limited = |share: Option<f64>| share.filter(|&share| share >= MIN_LIMITED);
     let cause = match (limited(found.window_limited), limited(found.buffer_limited)) {
         (Some(share), _) => {
@@ -49,9 +64,9 @@ pub fn peer_verdict(figures: &PipelineFigures, busiest: &StageFigures) -> Option
             text.push_str(&format!(" For {} of that time, the send buffer limited TCP.", percent(share)));
             "peer: send buffer"
         }
-        (None, None) if sends && found.tcp => "peer: network or receiver",
+        (None, None) if sends && (found.tcp || found.udp) => "peer: network or receiver",
         (None, None) if sends => "peer: receiver",
-        (None, None) if found.tcp => "peer: network or sender",
+        (None, None) if found.tcp || found.udp => "peer: network or sender",
         (None, None) => "peer: sender",
     };
     let verdict = PipelineVerdict::new(VerdictKind::Peer, "waiting for the other end of a socket", text);
@@ -73,6 +88,27 @@ mod tests {
         assert!(found.text.contains("for python3 (PID 77) to accept its data over a Unix socket"), "{}", found.text);
         let own = StageFigures { other: 0.1, computing: 0.88, ..socat };
         assert_eq!(verdict(&line(vec![stage(1, 3, 0, 97), own])).kind, VerdictKind::Stage);
+    }
+
+    #[test]
+    fn a_name_server_is_named() {
+        let peer =
+            PeerFigures { name: "name server 192.0.2.53".to_owned(), udp: true, sends: true, ..PeerFigures::default() };
+        let words = |text: &str| text.split(' ').map(str::to_owned).collect();
+        let asks = |text: &str| {
+            let peer = Some(peer.clone());
+            let asks = StageFigures { peer, network: 0.99, computing: 0.0, words: words(text), ..stage(1, 100, 0, 0) };
+            verdict(&line(vec![asks, stage(2, 0, 100, 0)]))
+        };
+        let found = asks("tcpdump -r day.pcap");
+        assert_eq!((found.kind, found.cause.as_str()), (VerdictKind::Peer, "peer: name server 192.0.2.53"));
+        assert!(
+            found.text.contains("s1 waits 99 % of the time for answers from name server 192.0.2.53."),
+            "{}",
+            found.text
+        );
+        assert_eq!(found.remedies[0].id, "tcpdump-no-names");
+        assert_eq!(asks("host 192.0.2.1").remedies[0].id, "names-fewer");
     }
 
     #[test]

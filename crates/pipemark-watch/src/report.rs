@@ -305,8 +305,11 @@ pub struct PeerFigures {
     /// The name of a process on this machine, or an address.
     pub name: String,
     pub pid: Option<u32>,
-    /// Whether the connection is TCP. Otherwise it is a Unix socket or a pipe.
+    /// Whether the connection is TCP.
     pub tcp: bool,
+    /// Whether the connection is UDP. If it is neither, it is a Unix socket or a pipe.
+    #[serde(default)]
+    pub udp: bool,
     /// Whether the connection is a pipe or FIFO to a process outside the pipeline.
     #[serde(default)]
     pub pipe: bool,

@@ -112,6 +112,8 @@ pub struct WatchedStage {
     pub(super) reads_others: bool,
     /// Whether the stage has files or sockets besides its pipes open for writing.
     pub(super) writes_others: bool,
+    /// Whether the stage's threads have an eventfd to wake each other.
+    pub(super) has_eventfd: bool,
     /// When the stage stopped writing; `None` if it writes.
     pub(super) silent_since: Option<Instant>,
     /// The bytes read since `silent_since`; `None` if unknown.
@@ -178,7 +180,7 @@ impl WatchedPipe {
         }
     }
 
-    /// Offsets one sample of the writer's last wait that has samples not yet offset. Returns the length of this wait in
+    /// Offsets one sample of the writer's last wait that isn't fully offset yet. Returns the length of that wait in
     /// samples.
     fn absorb(&mut self) -> Option<u32> {
         let (length, left) = self.ahead.back_mut()?;

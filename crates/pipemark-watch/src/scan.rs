@@ -488,6 +488,7 @@ impl Watcher {
         let (inner, outer): (Vec<_>, Vec<_>) =
             ends.iter().partition(|end| !leads(end) && held(end, Direction::In) && held(end, Direction::Out));
         let processes = shape.pids.iter().filter_map(|pid| self.known.get(pid)).map(|known| &known.process);
+        stage.has_eventfd = processes.clone().any(|process| process.others.eventfd);
         (stage.reads_others, stage.writes_others) = processes.fold((false, false), |(reads, writes), process| {
             let socket = !process.others.sockets.is_empty();
             let (files_in, files_out) = process.others.directions(process.pid);

@@ -7,8 +7,10 @@ use crate::report::{Certainty, PipeFigures, PipelineVerdict, StageFigures, Verdi
 use crate::verdict::{BUSY, MAX_BOUND, OFTEN_SWITCHED, name, percent};
 use crate::{burst, programs};
 
-/// The busy share above which a faster stage may gain more than a larger pipe.
+/// If the busiest stage is busy for more than this share, a faster stage may gain more than a larger pipe.
 pub(crate) const MOSTLY_BUSY: f64 = 0.70;
+/// A buffer for bursts gains at most the inverse of the busiest stage's busy share: 1.3 times at this share.
+const TOO_BUSY_FOR_A_BUFFER: f64 = 0.77;
 /// Both a faster stage and a larger pipe are named if their gains differ by less than this.
 const EITHER: f64 = 0.05;
 /// A pipe is too small only if each of its two ends waits for at least this share of the time.
@@ -62,7 +64,7 @@ pub(crate) fn small_pipe(figures: &PipelineFigures, order: &[&StageFigures]) -> 
     let (worst, both) = bursting(figures)?;
     // With bursts larger than any pipe, no two stages work at the same time. So the bursts are reported even if a
     // faster stage gains more.
-    let size = burst::beyond_pipes(figures, worst);
+    let size = burst::beyond_pipes(figures, worst).filter(|_| busy(0) < TOO_BUSY_FOR_A_BUFFER);
     if stage_gains > EITHER && size.is_none() {
         return None;
     }

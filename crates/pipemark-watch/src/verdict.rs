@@ -455,7 +455,8 @@ fn slow_stage(figures: &PipelineFigures, order: &[&StageFigures]) -> PipelineVer
     let alternate =
         small_pipe::bursting(figures).is_some_and(|(pipe, _)| pipe.to == busiest.number || pipe.from == busiest.number);
     let is_hidden = alternate || hides(busiest) || next.is_some_and(|next| hides(next) || unclear(next) || alike(next));
-    // A busy stage doesn't wait for the busiest stage, even if it is busy only because of that stage.
+    // A stage that is busy isn't waiting for the busiest stage. So `busy` counts here, with the time that the busiest
+    // stage causes, which `needs` leaves out.
     let all_wait = order.iter().skip(1).all(|other| busy(other) <= MOSTLY_WAITING);
     let idle = all_wait && next.is_none_or(|next| needs(next) < busy(busiest) / MAX_BOUND);
     let bound = bound.filter(|_| !is_hidden);

@@ -2,6 +2,7 @@
 
 use std::cell::LazyCell;
 use std::collections::{BTreeMap, BTreeSet};
+use std::net::SocketAddr;
 
 use pipemark_proc::connections::{self, SocketState};
 use pipemark_proc::locks::{self, LockedFile};
@@ -306,11 +307,18 @@ fn own_sockets(stage: &WatchedStage, known: &BTreeMap<u32, WatchedProcess>) -> B
     now.flat_map(|process| process.others.sockets).map(|(_, inode)| inode).collect()
 }
 
+/// The port of name servers.
+const DNS: u16 = 53;
+
 /// The other end of a socket. TCP's shares are of its busy time since the first reading.
 fn peer(state: &SocketState, first: &SocketState, sends: bool, before: Option<PeerFigures>) -> PeerFigures {
     let known = before.as_ref().and_then(|peer| peer.pid.map(|pid| (pid, peer.name.clone())));
     let process = known.or_else(|| state.peer.and_then(process::holder_of_socket));
-    let address = state.tcp.as_ref().map(|tcp| tcp.remote.to_string());
+    let of_udp = |remote: SocketAddr| match remote.port() {
+        DNS => format!("name server {}", remote.ip()),
+        _ => remote.to_string(),
+    };
+    let address = state.tcp.as_ref().map(|tcp| tcp.remote.to_string()).or(state.udp.map(of_udp));
     let name = process.as_ref().map(|(_, name)| name.clone()).or(address);
     let share = |of: fn(&connections::TcpState) -> u64| {
         let (now, then) = (state.tcp.as_ref()?, first.tcp.as_ref()?);
@@ -321,8 +329,9 @@ fn peer(state: &SocketState, first: &SocketState, sends: bool, before: Option<Pe
         name: pipemark_model::neutral(&name.unwrap_or_else(|| "a hidden process".to_owned())),
         pid: process.map(|(pid, _)| pid),
         tcp: state.tcp.is_some(),
+        udp: state.udp.is_some(),
         pipe: false,
-        // If the stage was once observed sending, the bytes that it receives are answers.
+        // A stage that was observed waiting to send still counts as sending: what it receives later are answers.
         sends: sends || before.is_some_and(|before| before.sends),
         receive_queue: state.receive_queue,
         send_queue: state.send_queue,

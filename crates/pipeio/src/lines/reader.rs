@@ -25,7 +25,7 @@ const STORE: usize = 2 << 20;
 /// If the start of an unfinished line is longer than this, the buffers are swapped and the line isn't copied.
 const WORTH_SWAPPING: usize = 64 << 10;
 
-/// The maximum number of consecutive waits that skip polling, so that at least one wait in 64 polls.
+/// The maximum number of consecutive waits that skip polling. So at least every 64th wait polls.
 const MAX_SKIPPED_POLLS: u32 = 63;
 
 /// Which bytes to read, in which block size and with which line limit.

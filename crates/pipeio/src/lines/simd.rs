@@ -1,5 +1,8 @@
 //! Finds which of 64 bytes equal a given byte. The vector instructions are chosen at run time.
-#![expect(clippy::multiple_unsafe_ops_per_block, reason = "a load, a store and their addresses share one argument")]
+#![expect(
+    clippy::multiple_unsafe_ops_per_block,
+    reason = "one SAFETY comment covers a load, a store and their addresses"
+)]
 
 use std::sync::atomic::{AtomicBool, Ordering};
 

@@ -33,7 +33,7 @@ impl fmt::Display for Volume {
 const MAX_DIFFERENCE: f64 = 0.05;
 
 impl Volume {
-    /// Whether two runs move the same volume: the same time, or totals that differ by at most 5 %.
+    /// Whether two volumes count as equal: equal times, or totals that differ by at most 5 %.
     pub fn is_equivalent(self, other: Volume) -> bool {
         match (self, other) {
             (Volume::Time(one), Volume::Time(other)) => one == other,

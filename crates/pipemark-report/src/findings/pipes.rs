@@ -82,7 +82,7 @@ pub(super) fn capacity_worth(group: &[MeasuredTrial]) -> Vec<Candidate> {
     }
     let candidate = |contrast: &Contrast| {
         let quota = contrast.new.ends().capacity == Capacity::QUOTA;
-        let over_limit = if quota { " (the size once over the per-user limit)" } else { "" };
+        let over_limit = if quota { " (the size of new pipes of a user over the limit)" } else { "" };
         let effect = match contrast.is_higher() {
             true => format!("gives {contrast} the throughput"),
             false => format!("cuts throughput to {}", contrast.percent()),
@@ -298,7 +298,7 @@ mod tests {
                 [
                     "A capacity of 1 MiB instead of 64 KiB gives 1.52× (1.52–1.52) the throughput: write → read across two \
                      cores (blocks of 64 KiB).",
-                    "A capacity of 8 KiB (the size once over the per-user limit) instead of 64 KiB cuts throughput to \
+                    "A capacity of 8 KiB (the size of new pipes of a user over the limit) instead of 64 KiB cuts throughput to \
                      35.0 % (35.0–35.0): write → read across two cores (blocks of 64 KiB).",
                 ]
             );

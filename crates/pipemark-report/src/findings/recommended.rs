@@ -57,7 +57,7 @@ fn of_volume<'a>(streams: &[MeasuredTrial<'a>]) -> Vec<Candidate> {
     let read = read.into_iter().find(|those| those.len() > 1).unwrap_or_default();
     let most = |levels: [Vec<MeasuredTrial<'a>>; 4]| levels.into_iter().rev().max_by_key(Vec::len).unwrap_or_default();
     let untouched = most(by_proof(|ends| !ends.recv.touches() && ends.send != SendMethod::Tee));
-    // Only for pipes and sockets do the methods write and read stand for write(2) and read(2).
+    // The methods `write` and `read` mean write(2) and read(2) only for pipes and sockets.
     let plain = most(by_proof(|ends| {
         (ends.link.is_pipe() || ends.link.is_socket())
             && (ends.send, ends.recv) == (SendMethod::Write, RecvMethod::Read)

@@ -134,13 +134,13 @@ pub(super) fn shortest_trip(trips: &[MeasuredTrial]) -> Vec<Candidate> {
         }
         let trip = best.estimates.headline();
         let text = format!(
-            "Shortest round trip if both ends {wait}: {} ({}–{}), with {} s of CPU time per million messages: {}, {}.",
+            "If both ends {wait}, {}, {}, has the shortest round trip: {} ({}–{}), with {} s of CPU time per million messages.",
+            trial(best.job, &[Key::Wait]),
+            work_in_words(best.ends().work()),
             best.headline(),
             time(trip.low?),
             time(trip.high?),
             three_digits(best.estimates.get(best.cost())?.median),
-            trial(best.job, &[Key::Wait]),
-            work_in_words(best.ends().work()),
         );
         Some(Candidate::new("round-trip", 1.0, text, json!({ "of": best.evidence(), "round_trips": trips.len() })))
     };
@@ -363,10 +363,10 @@ mod tests {
             assert_eq!(
                 texts("round-trip", &records),
                 [
-                    "Shortest round trip if both ends block: 4.00 µs (3.99 µs–4.01 µs), with 4.00 s of CPU time per million \
-                     messages: pipe across two cores (messages of 8 B), copied twice.",
-                    "Shortest round trip if both ends spin: 200 ns (199 ns–200 ns), with 0.20 s of CPU time per million \
-                     messages: shm across two cores (messages of 8 B), copied twice.",
+                    "If both ends block, pipe across two cores (messages of 8 B), copied twice, has the shortest round trip: \
+                     4.00 µs (3.99 µs–4.01 µs), with 4.00 s of CPU time per million messages.",
+                    "If both ends spin, shm across two cores (messages of 8 B), copied twice, has the shortest round trip: \
+                     200 ns (199 ns–200 ns), with 0.20 s of CPU time per million messages.",
                 ]
             );
         }

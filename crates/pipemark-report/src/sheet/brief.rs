@@ -210,8 +210,8 @@ fn single(sheet: &mut Sheet, document: &Document, record: &Record) {
         .notes(warnings.iter().take(1).map(|text| Note::new("!", Style::Caution, text.trim_start_matches([':', ' ']))));
 }
 
-/// The title of an experiment. In brackets, it is followed by the number of trials shown and by as many common settings
-/// as fit on the line.
+/// The title of an experiment, in brackets as many common settings as fit on the line, and the number of trials shown
+/// if some are left out.
 fn heading(experiment: &MeasuredExperiment, rows: usize) -> String {
     let mut heading = experiment.title().to_owned();
     let all = experiment.records.iter().filter(|record| missing(record).is_none()).count();
@@ -278,8 +278,8 @@ fn rows_of(
     };
     let above: usize = above.blocks.iter().map(notes).sum();
     let below: usize = summary + findings.iter().map(|finding| lines(&finding.text) - 1).sum::<usize>();
-    // Lines used by other parts: two for the legend, the pointers with the gap before them, and a heading and a blank
-    // line for each experiment.
+    // Lines used by other parts: the legend (two lines), the pointers and the gap before them, and for each experiment
+    // a heading and a blank line.
     let reasons: usize = experiments.iter().flat_map(|experiment| reasons(experiment)).map(|text| lines(&text)).sum();
     let whole = |experiment: &&MeasuredExperiment| {
         table_height(document, experiment).or_else(|| sweep(experiment).map(|(_, rows)| 1 + rows.len()))

@@ -129,7 +129,7 @@ fn notes(gains: &Gains, experiment: &MeasuredExperiment, document: &Document) ->
         format!(" ({}; bytes per second: K, M, G are KiB/s and so on)", words.join(", "))
     });
     let mut notes = vec![format!(
-        "per cent over the base{base}, taken within each round; published gains in brackets: {}",
+        "gains in per cent over the base{base}, computed within each round; published gains in brackets: {}",
         gains.source
     )];
     let gained = || cells().filter_map(|cell| Gain::of(cell, experiment.about, &document.trials));

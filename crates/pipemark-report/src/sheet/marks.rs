@@ -119,8 +119,8 @@ pub(super) fn warnings_by_trial(records: &[&Record], noun: &str, name: impl Fn(&
         let mut names: Vec<String> = rows.iter().map(|record| name(record)).collect();
         names.dedup();
         let whose = if names.len() > MAX_NAMED { counted(rows.len(), noun) } else { names.join("; ") };
-        let worst = if rows.len() > 1 && magnitude(&warning).is_some() { " (figures of the worst)" } else { "" };
-        format!("{whose}{worst}: {warning}")
+        let worst = if rows.len() > 1 && magnitude(&warning).is_some() { "in the worst, " } else { "" };
+        format!("{whose}: {worst}{warning}")
     };
     notes.into_iter().map(sentence).collect()
 }

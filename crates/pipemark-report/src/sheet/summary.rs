@@ -84,7 +84,7 @@ pub(super) fn summary(document: &Document, unit_of: UnitOf) -> Vec<Vec<Cell>> {
                     let within = (!agrees).then(|| "within rounds".to_owned());
                     let (what, own) = match base.id == plain.id {
                         true => ("default", None),
-                        false => ("default with the same check", Some(shown(base, speed(base)))),
+                        false => ("default with the same --verify", Some(shown(base, speed(base)))),
                     };
                     let details = Vec::from_iter([own, within].into_iter().flatten()).join(", ");
                     let name = if details.is_empty() { what.to_owned() } else { format!("{what} ({details})") };

@@ -48,6 +48,9 @@ fn key(name: &Path) -> i32 {
 fn queue(end: &Handle) -> io::Result<i32> {
     match end {
         Handle::Queue(id) => Ok(*id),
-        _ => Err(io::Error::new(io::ErrorKind::InvalidInput, "a System V queue has an identifier")),
+        _ => Err(io::Error::new(
+            io::ErrorKind::InvalidInput,
+            "a System V queue needs an identifier, but this end has none",
+        )),
     }
 }

@@ -37,7 +37,7 @@ pub struct Schedule {
     pub budget: Duration,
     /// The time after which the watchdog ends a run. Always longer than the longest time per run.
     pub run_limit: Duration,
-    /// The seed for the order of the runs, content, delays and the bootstrap.
+    /// The seed for content, delays, the bootstrap and the order of the runs.
     pub seed: u64,
     /// The time between two samples of a run.
     pub interval: Duration,

@@ -317,7 +317,7 @@ fn published(table: &Spanned<PublishedForm>) -> Result<PublishedFigures, Refusal
     let unit = units().find(|(_, unit)| *unit == form.unit).map_or("", |(word, _)| word);
     let unit = form.written.as_deref().unwrap_or(if unknown { "s" } else { unit });
     check_line("unit", unit, MAX_VALUE_CHARS).map_err(|sentence| Refusal::new(sentence, Some(table.span())))?;
-    // All figures get as many decimals as the figure with the most, as in the document.
+    // All figures get the same number of decimals, as in the published table: the most that any of them has.
     let decimals =
         |figure: &Spanned<f64>| figure.as_ref().to_string().split_once('.').map_or(0, |(_, digits)| digits.len());
     let decimals = form.values.values().map(decimals).max().unwrap_or(0);

@@ -93,7 +93,7 @@ const DISTURBANCES: [Disturbance; 3] = [
     Disturbance {
         figure: |warning| if let Warning::Throttled { percent, .. } = warning { Some(*percent) } else { None },
         text: "the control group's CPU limit throttled the processes for",
-        unit: " %",
+        unit: " % of the CPU time",
         max_difference: 2.0,
         advice: "raise the CPU limit, or measure both under the same limit",
     },

@@ -228,7 +228,7 @@ pub fn run(options: &WhyOptions, keep: Keep<'_>) -> VerbResult {
     }
 }
 
-/// The exit status that the user's request asks for.
+/// The exit status when watching ends: interrupted if the user pressed Ctrl-C, otherwise success.
 pub fn exit_for(key: Option<Key>) -> VerbResult {
     if key == Some(Key::Interrupt) { Err(ExitError::code(exit::INTERRUPTED)) } else { Ok(()) }
 }

@@ -60,7 +60,7 @@ impl KeySet for LatencyKeys {
 pub struct BwOptions<K: KeySet> {
     #[command(flatten)]
     flags: FlagOptions<K>,
-    /// Also measure each trial with these values, and show the ratio to that trial
+    /// For each trial, also measure a baseline with these values, and show the ratio to it
     #[arg(long, value_name = "KEY=VALUE,…", value_delimiter = ',', value_parser = Value::parse_pair, help_heading = "Output")]
     baseline: Vec<Value>,
     /// Print a line every TIME during a run [default: sample every 10ms, print nothing]

@@ -25,8 +25,8 @@ impl KeySet for ChainKeys {
         &[Send, Recv, Verify, Content, Exit, Block, Total, Place, Capacity, Stage, Source, Length]
     };
     const DEFAULTS: &'static [(Key, &'static str)] = &[
-        (Key::Send, "splice; with --verify xor or full: write"),
-        (Key::Recv, "splice; with --verify xor or full: read"),
+        (Key::Send, "splice; write if --verify is xor or full"),
+        (Key::Recv, "splice; read if --verify is xor or full"),
         (Key::Total, "chosen for each length, so that starting the processes takes less than 5 % of the time"),
         (Key::Place, "free"),
         (Key::Length, "0,1,2,4,8,16,32,64"),

@@ -34,7 +34,7 @@ pub struct FlagOptions<K: KeySet> {
 }
 
 impl<K: KeySet> FlagOptions<K> {
-    /// The plan of one experiment, which has the name of its verb.
+    /// A plan with a single experiment, which is named after the verb.
     pub fn plan(&self, design: Design) -> Result<Plan, ExitError> {
         self.output.targets().check()?;
         let verb = design.name.clone();

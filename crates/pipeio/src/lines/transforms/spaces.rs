@@ -1,5 +1,8 @@
 //! Counts the spaces of each line: `hello world` becomes `[spaces: 1]hello world`.
-#![expect(clippy::multiple_unsafe_ops_per_block, reason = "a load, a store and their addresses share one argument")]
+#![expect(
+    clippy::multiple_unsafe_ops_per_block,
+    reason = "one SAFETY comment covers a load, a store and their addresses"
+)]
 
 use std::{io, ptr};
 

@@ -130,8 +130,8 @@ impl<S: Sender + ?Sized, R: Receiver + ?Sized> LatencySide<S, R> {
         Done { fault, written: self.written, read: self.read, ..Done::default() }
     }
 
-    /// Ends the warm-up. The bytes of the warm-up are always verified, which tests the path without slowing down the
-    /// window.
+    /// Ends the warm-up. Unless verification is off, the bytes of the warm-up are compared at every level. This tests
+    /// the path without slowing down the window.
     fn begin_window(&mut self, end: &TrialEnd) {
         self.check = end.ends.touched();
         self.calls = 0;

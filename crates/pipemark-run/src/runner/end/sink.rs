@@ -72,7 +72,8 @@ pub(super) fn run(end: &TrialEnd, link: &dyn Link, handle: Handle) -> io::Result
     let capacity_before = capacity();
     let mut sink = SinkEnd { receiver, verification: Verification::new(end.pattern(0), ends), received: 0 };
     let check = sink.verification.check;
-    // The bytes of the warm-up are always verified, which tests the path without slowing down the window.
+    // Unless verification is off, the bytes of the warm-up are compared at every level. This tests the path without
+    // slowing down the window.
     sink.verification.check = ends.verify != Verify::None && ends.link.transfers();
 
     end.control.wait_at_barrier(1)?;

@@ -46,7 +46,7 @@ pub struct RelayOptions {
     /// Writing also starts when the input ends, or when no input arrives for 1 to 2 s.
     #[arg(long, value_name = "PERCENT", value_parser = count::<u8>(0, 100), requires = "buffer", help_heading = "Buffer")]
     start_at: Option<u8>,
-    /// Stop reading when the buffer is full; resume when it is PERCENT full [default: 100]
+    /// Once the buffer is full, read again only when it is at most PERCENT full [default: 100]
     #[arg(long, value_name = "PERCENT", value_parser = count::<u8>(0, 100), requires = "buffer", help_heading = "Buffer")]
     stop_at: Option<u8>,
     /// Show bytes delivered, rate and time left: one line on a terminal, otherwise a line per interval
@@ -184,8 +184,8 @@ fn prepare(options: &RelayOptions, handle: &RelayHandle) -> io::Result<SharedDis
     Ok(display)
 }
 
-/// The bytes from the offset of a file or block device to its end; `None` for other types, and for files in /proc, which
-/// have no size.
+/// The bytes from the offset of a file or block device to its end; `None` for other types, and for files in /proc,
+/// which have no size.
 fn rest_of_file(file: impl AsFd) -> Option<u64> {
     let stat = fstat(&file).ok()?;
     let size = match FileType::from_raw_mode(stat.st_mode) {
