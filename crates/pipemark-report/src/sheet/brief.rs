@@ -211,7 +211,7 @@ fn single(sheet: &mut Sheet, document: &Document, record: &Record) {
 }
 
 /// The title of an experiment, in brackets as many common settings as fit on the line, and the number of trials shown
-/// if some are left out.
+/// if some are omitted.
 fn heading(experiment: &MeasuredExperiment, rows: usize) -> String {
     let mut heading = experiment.title().to_owned();
     let all = experiment.records.iter().filter(|record| missing(record).is_none()).count();
