@@ -771,16 +771,23 @@ def reader_dies_while_full():
             check(f"reader dies when full, nonblocking {nb} {w}", c in (0, -13, 141), c, p.stderr.read())
 
 
+def has_file(pid, name):
+    """Whether a process has a file open whose name contains `name`."""
+    directory = f"/proc/{pid}/fd"
+    try:
+        return any(name in os.readlink(os.path.join(directory, fd)) for fd in os.listdir(directory))
+    except FileNotFoundError:
+        # A file was closed since the directory was listed.
+        return False
+
+
 @case
 def limits_changed_at_the_same_time():
     for words in (["relay", "--limit", "1"], ["relay", "--limit", "1", "--buffer", "1m"]):
         p = start(words, PIPE)
-        descriptors = f"/proc/{p.pid}/fd"
         end = time.monotonic() + LIMIT
         # The relay accepts changes once it has this file.
-        while time.monotonic() < end and not any(
-            "relay-limit" in os.readlink(os.path.join(descriptors, fd)) for fd in os.listdir(descriptors)
-        ):
+        while time.monotonic() < end and not has_file(p.pid, "relay-limit"):
             time.sleep(0.01)
         sets = [
             subprocess.Popen([PIPEMARK, "relay", "--set", str(p.pid), f"limit={n}m"], stderr=PIPE)
