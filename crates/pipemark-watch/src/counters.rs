@@ -108,7 +108,9 @@ impl Watcher {
             if young {
                 stage.totals.io = None;
             }
-            let is_data = |io: &IoCounts| !stage.has_eventfd || !io.are_wakeups();
+            // Writes to a pipe of the pipeline are data, however small.
+            let may_wake = stage.has_eventfd && stage.outs.is_empty();
+            let is_data = |io: &IoCounts| !may_wake || !io.are_wakeups();
             let moved = now_io.zip(before.io).map(|(now, before)| now.since(before));
             let moved = moved.map(|io| if is_data(&io) { io } else { io.without_wakeups() });
             let io = |of: fn(IoCounts) -> u64| moved.map(of);
