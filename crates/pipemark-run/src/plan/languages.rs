@@ -51,7 +51,7 @@ impl Suite {
                     && !values.contains(value)
                     && design.baseline.iter().all(|base| base.value != *value)
             };
-            for claim in &mut self.claims {
+            for claim in self.claims.iter_mut().filter(|c| c.claim.experiments.contains(&design.name)) {
                 let to_others = claim.to.as_ref().is_some_and(|to| to.iter().any(others));
                 claim.of.retain(|of| !to_others && !of.iter().any(others));
             }
@@ -113,6 +113,18 @@ mod tests {
     fn a_language_outside_the_suite_comes_last_and_the_baseline_stays() {
         assert_eq!(languages(&["nim", "zig", "c"]), ["c", "zig", "nim"]);
         assert_eq!(languages(&["java"]), ["c", "java"]);
+    }
+
+    /// The language of a claim may be missing from the other experiments.
+    #[test]
+    fn claims_keep_the_languages_of_their_own_experiment() {
+        let claims = |wanted: &[&str]| {
+            let mut suite = Suite::parse("languages.toml", embedded("languages").unwrap()).unwrap();
+            suite.restrict_languages(&wanted.iter().map(|word| word.parse().unwrap()).collect::<Vec<Language>>());
+            suite.claims.into_iter().map(|design| design.claim.id).collect::<Vec<_>>()
+        };
+        assert!(claims(&["c", "fortran", "rust"]).contains(&"no-fortran".to_owned()));
+        assert!(!claims(&["c", "rust"]).contains(&"no-fortran".to_owned()));
     }
 
     #[test]
