@@ -49,6 +49,15 @@ async function scroll(page) {
   await page.waitForFunction(() => document.querySelectorAll(".chart").length === document.querySelectorAll(".chart.drawn svg").length);
 }
 
+// Looks for what is wider than the screen, and takes a picture if wanted.
+async function view(name, page) {
+  found[`${name}_overflow`] = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
+  if (option === "--pictures") {
+    await page.evaluate(() => scrollTo(0, 0));
+    await page.screenshot({ path: `${directory}/${name}.png`, fullPage: true });
+  }
+}
+
 const marks = (page) =>
   page.$$eval(".chart", (charts) => charts.map((chart) => chart.querySelectorAll(".mark-rect path, .mark-symbol path, .mark-line path").length));
 
@@ -56,6 +65,7 @@ const { page, ms, close } = await open({ viewport: { width: 1280, height: 900 },
 found.opened_ms = ms;
 await scroll(page);
 found.title = await page.title();
+await view("light", page);
 found.charts = await marks(page);
 found.widths = await page.$$eval(".chart svg", (all) => all.map((svg) => svg.getBoundingClientRect().width));
 found.owned.push(...(await page.evaluate(() => Object.keys(window).filter((key) => key.startsWith("owned")))));
@@ -134,18 +144,13 @@ await unseen.page.evaluate(() => dispatchEvent(new Event("afterprint")));
 await unseen.close();
 
 for (const [name, options] of [
-  ["light", { viewport: { width: 1280, height: 900 }, colorScheme: "light" }],
   ["dark", { viewport: { width: 1280, height: 900 }, colorScheme: "dark" }],
   ["phone", { viewport: { width: 390, height: 844 }, colorScheme: "light", hasTouch: true, isMobile: true }],
 ]) {
   const { page, close } = await open(options);
   await scroll(page);
-  found[`${name}_overflow`] = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
+  await view(name, page);
   if (name === "dark") found.axe_dark = await violations(page);
-  if (option === "--pictures") {
-    await page.evaluate(() => scrollTo(0, 0));
-    await page.screenshot({ path: `${directory}/${name}.png`, fullPage: true });
-  }
   await close();
 }
 await close();
