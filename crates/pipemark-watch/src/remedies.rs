@@ -305,6 +305,15 @@ mod tests {
     }
 
     #[test]
+    fn lines_that_depend_on_each_other_are_not_split() {
+        let is_split = |command: &str| ids(command, "computing").contains(&"lines-parallel-pipe".to_owned());
+        assert!(is_split("sed s/a/b/g") && is_split("awk {print$1}") && is_split("perl -pe s/a/b/"));
+        for command in ["sed :a;N;s/\\n/,/;ta", "sed $!d", "sed -n H;x;p", "awk {print(NR)}", "perl -ne print($.)"] {
+            assert!(!is_split(command), "{command}");
+        }
+    }
+
+    #[test]
     fn transactions_are_advised_for_clients_that_load() {
         let fed = |command: &str| {
             let read = |figures: &mut PipelineFigures| (figures.pipes[0].from, figures.pipes[0].to) = (2, 1);
