@@ -286,11 +286,21 @@ fn add(mut all: Report, report: Report) -> Report {
     all
 }
 
+/// Lets the stack grow now: once threads have used all memory that a limit allows, growing it would end the program with
+/// SIGSEGV.
+#[inline(never)]
+fn grow_stack() {
+    std::hint::black_box([0_u8; 256 << 10]);
+}
+
 fn transform(options: &LinesOptions, input: BorrowedFd<'_>) -> Result<Report, Error> {
     let threads = match options.threads {
         Threads::Auto => Engine::suggested_threads(input)?,
         Threads::Exactly(threads) => threads,
     };
+    if threads.get() > 1 {
+        grow_stack();
+    }
     let mut engine = Engine::new()
         .terminator(if options.zero_terminated { 0 } else { b'\n' })
         .max_line(options.max_line.as_usize())
