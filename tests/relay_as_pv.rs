@@ -4,7 +4,7 @@
 use std::fs::{self, File, OpenOptions};
 use std::io::{Read, Write};
 use std::os::unix::process::ExitStatusExt;
-use std::process::{Command, Output, Stdio};
+use std::process::{Child, Command, Output, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -207,6 +207,12 @@ fn a_stopped_relay_prints_nothing_for_the_missed_intervals() {
     assert!(printed.len() as u128 <= running.as_millis() / 10 + 3, "{} lines in {running:?}", printed.len());
 }
 
+/// Whether all threads of a process wait.
+fn sleeps(child: &Child) -> bool {
+    let tasks = fs::read_dir(format!("/proc/{}/task", child.id())).unwrap();
+    tasks.flatten().all(|task| fs::read_to_string(task.path().join("stat")).is_ok_and(|stat| stat.contains(") S ")))
+}
+
 /// pv: a signal ends the display.
 #[test]
 fn a_signal_ends_the_display_with_the_total() {
@@ -217,6 +223,12 @@ fn a_signal_ends_the_display_with_the_total() {
         let mut input = child.stdin.take().unwrap();
         input.write_all(b"abc").unwrap();
         child.stdout.as_mut().unwrap().read_exact(&mut [0; 3]).unwrap();
+        // Only now does the relay know that the bytes are written.
+        let begin = Instant::now();
+        while !sleeps(&child) {
+            assert!(begin.elapsed() < Duration::from_secs(60), "{words:?} doesn't wait for input");
+            thread::sleep(Duration::from_millis(5));
+        }
         // Not SIGINT, which is ignored in background jobs.
         kill_process(Pid::from_child(&child), Signal::TERM).unwrap();
         assert_eq!(child.wait().unwrap().signal(), Some(15), "{words:?}");
