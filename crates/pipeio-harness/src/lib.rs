@@ -26,9 +26,11 @@
 //! * [`allocator`]: an allocator that prints a message and exits when memory runs out.
 //! * [`probe`]: tests which system calls the kernel permits here.
 //! * [`file_cache`]: counts and drops the cached pages of a file.
+//! * [`copies`]: whether a call copies bytes into a pipe.
 
 pub mod allocator;
 pub mod buffer;
+pub mod copies;
 pub mod file_cache;
 mod handover;
 pub mod message;

@@ -1,10 +1,12 @@
 //! Demonstrations: quick tests that settle a claim without a trial.
 
+use std::io::{Read, Write};
 use std::os::fd::OwnedFd;
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
-use std::{fs, io, thread};
+use std::{fs, io, process, thread};
 
+use pipeio_harness::copies::{Entry, sees_later_change};
 use pipeio_harness::pattern::{Checker, Pattern, Rule};
 use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::thread::gettid;
@@ -12,7 +14,8 @@ use rustix::thread::gettid;
 use pipemark_model::{Answer, Claim, ClaimVerdict};
 
 /// The names that a claim's `shown_by` accepts.
-pub const DEMONSTRATIONS: [&str; 2] = ["two-flips", "blocking"];
+pub const DEMONSTRATIONS: [&str; 7] =
+    ["two-flips", "blocking", "write-copies", "vmsplice-passes", "splice-passes", "io-uring-passes", "shared-code"];
 
 /// The time limit for a call to start sleeping, and another for the call to return.
 const LIMIT: Duration = Duration::from_secs(5);
@@ -23,6 +26,11 @@ pub fn demonstrate(claims: &mut [Claim]) {
         claim.answer = match claim.shown_by.as_deref() {
             Some("two-flips") => Some(answer(two_flips())),
             Some("blocking") => Some(answer(blocking())),
+            Some("write-copies") => Some(answer(copies(Entry::Write))),
+            Some("vmsplice-passes") => Some(answer(passes(Entry::Vmsplice))),
+            Some("splice-passes") => Some(answer(passes(Entry::Splice))),
+            Some("shared-code") => Some(answer(shared_code())),
+            Some("io-uring-passes") => Some(answer(passes(Entry::IoUring))),
             _ => continue,
         };
     }
@@ -76,6 +84,82 @@ fn detects(bytes: &[u8]) -> bool {
     let mut checker = Checker::new(Pattern::endless(Rule::Position { seed: 1 }));
     checker.check(bytes);
     checker.fault().is_some()
+}
+
+/// Checks that a call copies the bytes into the pipe.
+fn copies(entry: Entry) -> io::Result<(bool, String)> {
+    passes(entry).map(|(passes, here)| (!passes, here))
+}
+
+/// Checks that a call passes a reference to the bytes into the pipe: the bytes change after the call, and a later read
+/// returns the changed bytes. The read itself copies the bytes into the reader's memory.
+fn passes(entry: Entry) -> io::Result<(bool, String)> {
+    let changed = sees_later_change(entry)?;
+    let call = match entry {
+        Entry::Write => "write",
+        Entry::Vmsplice => "vmsplice",
+        Entry::Splice => "splice from pipe to pipe",
+        Entry::IoUring => "a write by io_uring",
+    };
+    let here = match changed {
+        true => "read returns bytes that were changed after the call: no copy, only a reference was passed",
+        false => "read returns the bytes as they were at the call, though they were changed after it: they were copied",
+    };
+    Ok((changed, format!("{call}: {here}")))
+}
+
+/// Checks that two processes that run cat map the same pages of code.
+fn shared_code() -> io::Result<(bool, String)> {
+    let cats = [Cat::start()?, Cat::start()?];
+    let pages = [cats[0].code_kib()?, cats[1].code_kib()?];
+    let (shared, own) = (pages[0].0 + pages[1].0, pages[0].1 + pages[1].1);
+    if shared + own == 0 {
+        return Err(io::Error::other("/proc/PID/smaps shows no pages of code"));
+    }
+    let percent = 100.0 * shared as f64 / (shared + own) as f64;
+    let here =
+        format!("of the pages of code that two cats have mapped, {percent:.0} % are shared with other processes");
+    Ok((percent >= 90.0, here))
+}
+
+/// A cat that has passed on one byte and waits for more. Dropping it ends it.
+struct Cat(process::Child);
+
+impl Cat {
+    fn start() -> io::Result<Cat> {
+        let mut command = process::Command::new("cat");
+        let mut cat = Cat(command.stdin(process::Stdio::piped()).stdout(process::Stdio::piped()).spawn()?);
+        let piped = || io::Error::other("cat has no pipe");
+        cat.0.stdin.as_mut().ok_or_else(piped)?.write_all(b"a")?;
+        cat.0.stdout.as_mut().ok_or_else(piped)?.read_exact(&mut [0])?;
+        Ok(cat)
+    }
+
+    /// The KiB of mapped code that other processes map too, and the KiB that none does.
+    fn code_kib(&self) -> io::Result<(u64, u64)> {
+        let smaps = fs::read_to_string(format!("/proc/{}/smaps", self.0.id()))?;
+        let (mut code, mut shared, mut own) = (false, 0, 0);
+        for line in smaps.lines() {
+            let mut words = line.split_whitespace();
+            let (Some(first), Some(second)) = (words.next(), words.next()) else { continue };
+            let kib = || second.parse::<u64>().unwrap_or(0);
+            match first {
+                // A mapping begins with its addresses and permissions; its last word is its file.
+                _ if !first.ends_with(':') => code = second.contains('x') && line.contains('/'),
+                "Shared_Clean:" | "Shared_Dirty:" if code => shared += kib(),
+                "Private_Clean:" | "Private_Dirty:" if code => own += kib(),
+                _ => {}
+            }
+        }
+        Ok((shared, own))
+    }
+}
+
+impl Drop for Cat {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
 }
 
 /// Checks that a write to a full pipe sleeps, that a read from an empty pipe sleeps, that a write to a pipe with room
@@ -209,6 +293,10 @@ mod tests {
                 "blocking",
                 "returns 100 of 4096; a write to an empty pipe doesn't sleep, and writes 4096; a write to a full pipe",
             ),
+            ("write-copies", "as they were at the call"),
+            ("vmsplice-passes", "no copy"),
+            ("splice-passes", "no copy"),
+            ("shared-code", "shared with other processes"),
         ] {
             let mut claims = [Claim { shown_by: Some(name.to_owned()), ..Claim::default() }];
             demonstrate(&mut claims);
