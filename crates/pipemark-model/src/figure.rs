@@ -102,7 +102,7 @@ figures! {
     };
     /// Bytes per second passed on by all stages of a chain together: bytes times stages, divided by real time. Real
     /// time includes starting and ending the processes.
-    PerHop["per_hop", "per_hop", "per hop, real", BytesPerSecond, Higher] = |sample| {
+    PerHop["per_hop", "per_hop", "real per hop", BytesPerSecond, Higher] = |sample| {
         let passed = sample.bytes as f64 * sample.stages.len() as f64 * 1e9;
         sample.stages.first().map(|_| passed / sample.real() as f64)
     };

@@ -61,6 +61,10 @@ pub struct Published {
     /// column; the suite names any other figure.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub figures: BTreeMap<String, f64>,
+    /// Those of `figures` that were published in another unit, or with digits that pipemark doesn't show, as they were
+    /// published: `4787 ms`.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub figures_as_published: BTreeMap<String, String>,
 }
 
 word_enum! {

@@ -3,9 +3,9 @@
 use std::collections::BTreeSet;
 
 use pipemark_model::{
-    ColumnUnit, Estimate, Estimates, Figure, Job, Key, LinkKind, MEMORY_COPY_KEYS, Record, Statistic, Unit, Volume,
-    WaitPolicy, between, differing_keys, digits, distinct, mixes_foreign_programs, neutral, percent, shared,
-    three_digits,
+    ColumnUnit, Estimate, Estimates, Figure, Job, Key, LinkKind, MEMORY_COPY_KEYS, Record, Statistic, Throughput, Unit,
+    Volume, WaitPolicy, between, bytes_in_words, differing_keys, digits, distinct, mixes_foreign_programs, neutral,
+    percent, shared, three_digits,
 };
 use pipemark_show::{Align, Cell, Column, Fit, Grid, Note, Style, Table};
 
@@ -191,7 +191,7 @@ impl<'a> MeasuredExperiment<'a> {
             };
             let all = self.records.iter().filter_map(|record| hops(record, record.estimate.as_ref()?));
             let unit = Unit::BytesPerSecond.common(all);
-            self.add(table, "per hop", move |estimates, _, record| {
+            self.add(table, "transfer per hop", move |estimates, _, record| {
                 Some(hops(record, estimates).map_or_else(|| "–".to_owned(), |rate| unit.show(rate)))
             });
         }
@@ -223,7 +223,9 @@ impl<'a> MeasuredExperiment<'a> {
                 Figure::StalledFrontendCycles | Figure::StalledBackendCycles | Figure::StalledPerInstruction => false,
                 Figure::Branches | Figure::BranchMissShare | Figure::BranchRate => false,
                 Figure::ContextSwitchRate | Figure::MigrationRate | Figure::PageFaultRate => false,
-                Figure::Real | Figure::SwitchesPerMib => chained,
+                Figure::Real => chained,
+                // A check may change how often the ends sleep.
+                Figure::SwitchesPerMib => chained || self.varying().contains(&Key::Verify),
                 Figure::CpuSecondsPerGib => !latency,
                 _ => true,
             };
@@ -234,10 +236,19 @@ impl<'a> MeasuredExperiment<'a> {
             };
             if figure == Figure::Real && chained {
                 // For chains, the shortest real time is shown too, because publications that repeat a command report
-                // the best time.
+                // the best time. Like a published time for another volume, it has its volume and rate.
                 let unit = self.common(Figure::Real, |estimate| estimate.min);
-                self.add(table, "real, least", move |estimates, _, _| {
-                    Some(unit.show(estimates.get(Figure::Real)?.min))
+                self.add(table, "real, least", move |estimates, _, record| {
+                    let least = estimates.get(Figure::Real)?.min;
+                    let volume = record.job.volume();
+                    let other = record.published.as_ref().and_then(|own| own.other_volume(volume));
+                    Some(match volume {
+                        Volume::Total(total) if other.is_some() => {
+                            let rate = Throughput(total.0 as f64 * 1e9 / least);
+                            format!("{} for {} ({rate})", unit.show(least), bytes_in_words(total.0))
+                        }
+                        _ => unit.show(least),
+                    })
                 });
             }
             if shown {
@@ -295,7 +306,11 @@ impl<'a> MeasuredExperiment<'a> {
             let heading = figure.map_or_else(|| neutral(&word), |figure| figure.heading().to_owned());
             table.push(Column::figures("", &heading), |record| {
                 let ours = figure.map(|figure| ours(record, figure).unwrap_or_else(|| "–".to_owned()));
-                let theirs = of(record).get(&word).map(|value| format!("({})", show(*value)));
+                let as_published = record.published.as_ref().and_then(|own| own.figures_as_published.get(&word));
+                let theirs = match as_published {
+                    Some(text) => Some(format!("({})", neutral(text))),
+                    None => of(record).get(&word).map(|value| format!("({})", show(*value))),
+                };
                 Cell::shown([ours, theirs].into_iter().flatten().collect::<Vec<_>>().join(" "))
             });
         }

@@ -101,7 +101,7 @@ pub(super) fn summary(document: &Document, unit_of: UnitOf) -> Vec<Vec<Cell>> {
         row(what, shown(record, throughput.median), details);
     }
     if let Some((longest, [figure, details])) = per_hop(&streams) {
-        row(&format!("rate per hop, {longest}"), figure, details);
+        row(&format!("transfer per hop, {longest}"), figure, details);
     }
     let trips = document.trials.iter().filter(|record| ranked(record) && record.job.is_round_trip());
     let trip = |record: &&Record| record.estimate.as_ref().and_then(|estimates| estimates.round_trip()).copied();

@@ -181,7 +181,7 @@ fn a_chain_without_findings_has_its_rate_per_hop() {
     let mut document = fixture::chains();
     document.findings.clear();
     let text = render(&sheet::brief(&document, &[]), 80, Colour::Never);
-    let row = text.lines().find(|line| line.trim_start().starts_with("rate per hop, "));
+    let row = text.lines().find(|line| line.trim_start().starts_with("transfer per hop, "));
     let row = row.unwrap_or_else(|| panic!("{text}"));
     assert!(row.contains("B/s") || row.contains("inconclusive"), "{row}");
 }

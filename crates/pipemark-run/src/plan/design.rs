@@ -115,4 +115,6 @@ pub struct PublishedFigure {
     pub as_published: String,
     /// Other figures, see [`pipemark_model::Published::figures`].
     pub figures: BTreeMap<String, f64>,
+    /// Other figures as text, see [`pipemark_model::Published::figures_as_published`].
+    pub figures_as_published: BTreeMap<String, String>,
 }

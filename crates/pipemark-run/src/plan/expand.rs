@@ -346,6 +346,7 @@ impl<'a> PublishedTables<'a> {
                 statistic: table.statistic,
                 relative: table.relative,
                 figures: figure.figures.clone(),
+                figures_as_published: figure.figures_as_published.clone(),
             })
         })
     }

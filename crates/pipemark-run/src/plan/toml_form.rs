@@ -174,12 +174,54 @@ struct PublishedForm {
     /// How each figure was derived from the document's runs, such as their mean.
     statistic: Option<Statistic>,
     by: Spanned<String>,
-    values: SuiteTable<f64>,
+    values: SuiteTable<FigureForm>,
     /// Other published figures for the same parameter values, by name.
     #[serde(default)]
-    figures: SuiteTable<SuiteTable<f64>>,
+    figures: SuiteTable<SuiteTable<FigureForm>>,
     #[serde(default)]
     when: SuiteTable<Scalar>,
+}
+
+/// Another published figure: a number in the unit of its CSV column, or a text as it was published, such as "4787 ms".
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum FigureForm {
+    Number(f64),
+    Text(String),
+}
+
+/// The units that a published text may end with, and their size in the unit of the CSV column.
+const FIGURE_UNITS: [(&str, f64); 9] = [
+    ("", 1.0),
+    ("s", 1e9),
+    ("ms", 1e6),
+    ("msec", 1e6),
+    ("%", 1.0),
+    ("GHz", 1.0),
+    ("M/sec", 1e6),
+    ("K/sec", 1e3),
+    ("MB/s", 1.0),
+];
+
+impl FigureForm {
+    /// The figure in the unit of its CSV column; `None` if the text isn't a number with a known unit.
+    fn number(&self) -> Option<f64> {
+        match self {
+            FigureForm::Number(number) => Some(*number),
+            FigureForm::Text(text) => {
+                let (number, unit) = text.split_once(' ').unwrap_or((text, ""));
+                let (_, size) = FIGURE_UNITS.into_iter().find(|(known, _)| *known == unit)?;
+                Some(number.replace(',', "").parse::<f64>().ok().filter(|number| number.is_finite())? * size)
+            }
+        }
+    }
+
+    fn text(&self) -> Option<&String> {
+        match self {
+            FigureForm::Number(_) => None,
+            FigureForm::Text(text) => Some(text),
+        }
+    }
 }
 
 /// Units of published figures that aren't rates: times, times for an unknown number of bytes, and numbers of calls.
@@ -317,9 +359,11 @@ fn published(table: &Spanned<PublishedForm>) -> Result<PublishedFigures, Refusal
     let unit = units().find(|(_, unit)| *unit == form.unit).map_or("", |(word, _)| word);
     let unit = form.written.as_deref().unwrap_or(if unknown { "s" } else { unit });
     check_line("unit", unit, MAX_VALUE_CHARS).map_err(|sentence| Refusal::new(sentence, Some(table.span())))?;
-    // All figures get the same number of decimals, as in the published table: the most that any of them has.
-    let decimals =
-        |figure: &Spanned<f64>| figure.as_ref().to_string().split_once('.').map_or(0, |(_, digits)| digits.len());
+    // All numbers get the same number of decimals, as in the published table: the most that any of them has.
+    let decimals = |figure: &Spanned<FigureForm>| match figure.as_ref() {
+        FigureForm::Number(number) => number.to_string().split_once('.').map_or(0, |(_, digits)| digits.len()),
+        FigureForm::Text(_) => 0,
+    };
     let decimals = form.values.values().map(decimals).max().unwrap_or(0);
     let mut figures = Vec::new();
     let mut seen = HashSet::new();
@@ -339,18 +383,36 @@ fn published(table: &Spanned<PublishedForm>) -> Result<PublishedFigures, Refusal
         if !seen.insert(setting.value.clone()) {
             return Err(Refusal::new(format!("{by} {} has two figures", setting.value.exact()), Some(word.span())));
         }
-        let throughput = form.unit.throughput(*figure.as_ref(), form.total);
-        let positive = *figure.as_ref() > 0.0 && throughput.is_finite();
+        let number = figure.as_ref().number().unwrap_or(0.0);
+        let throughput = form.unit.throughput(number, form.total);
+        let positive = number > 0.0 && throughput.is_finite();
         if !positive || throughput <= 0.0 && form.unit != SuiteUnit::Calls {
             return Err(Refusal::new("a published figure must be a number above 0", Some(figure.span())));
         }
-        let of_value = |(what, table): (&Spanned<String>, &Spanned<SuiteTable<f64>>)| {
-            let (_, figure) = table.as_ref().iter().find(|(value, _)| value.as_ref() == word.as_ref())?;
-            Some((what.as_ref().clone(), *figure.as_ref()))
+        let (mut others, mut texts) = (BTreeMap::new(), BTreeMap::new());
+        for (what, table) in &form.figures {
+            let Some((_, figure)) = table.as_ref().iter().find(|(value, _)| value.as_ref() == word.as_ref()) else {
+                continue;
+            };
+            let Some(number) = figure.as_ref().number() else {
+                let units: Vec<&str> = FIGURE_UNITS.iter().skip(1).map(|(unit, _)| *unit).collect();
+                let sentence = format!("not a number, or not with one of the units {}", units.join(", "));
+                return Err(Refusal::new(sentence, Some(figure.span())));
+            };
+            others.insert(what.as_ref().clone(), number);
+            texts.extend(figure.as_ref().text().map(|text| (what.as_ref().clone(), text.clone())));
+        }
+        let as_published = match figure.as_ref() {
+            FigureForm::Number(number) => format!("{number:.decimals$} {unit}"),
+            FigureForm::Text(text) => format!("{text} {unit}"),
         };
-        let others = form.figures.iter().filter_map(of_value).collect();
-        let as_published = format!("{:.decimals$} {unit}", figure.as_ref());
-        figures.push(PublishedFigure { setting, throughput, as_published, figures: others });
+        figures.push(PublishedFigure {
+            setting,
+            throughput,
+            as_published,
+            figures: others,
+            figures_as_published: texts,
+        });
     }
     if figures.is_empty() {
         return Err(Refusal::new("a table of published figures needs values", Some(form.by.span())));
@@ -416,7 +478,8 @@ fn read_claim(form: ClaimForm) -> Result<ClaimDesign, Refusal> {
     }
     if let Some(name) = form.shown_by.as_ref().filter(|name| !DEMONSTRATIONS.contains(&name.as_ref().as_str())) {
         let hint = did_you_mean(name.as_ref(), DEMONSTRATIONS);
-        let sentence = format!("'{}' is not a demonstration; use {}{hint}", name.as_ref(), DEMONSTRATIONS.join(" or "));
+        let sentence =
+            format!("'{}' is not a demonstration; use one of {}{hint}", name.as_ref(), DEMONSTRATIONS.join(", "));
         return Err(Refusal::new(sentence, Some(name.span())));
     }
     let least = form.least.as_ref().map(|size| setting(Key::Total, size)).transpose()?;

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use pipemark_model::{
     ByteSize, Capacity, ColumnUnit, Figure, Key, Published, Record, Statistic, Unit, Volume, bytes_in_words, distinct,
-    group_by_key, mixes_foreign_programs, name,
+    group_by_key, mixes_foreign_programs, name, neutral,
 };
 use pipemark_show::{Cell, Column, Fit, Grid, Style};
 
@@ -264,7 +264,14 @@ pub(super) fn as_bars(experiment: &MeasuredExperiment, most: usize, signs: &mut 
             Some(_) => own.shown_with_rate(record.job.volume()),
             None => own.shown_next_to(record.job.volume()),
         };
-        let published = published.map(|own| format!("published {}", beside(own)));
+        // The published time, if the main figure is a rate.
+        let time = |own: &Published| {
+            let time = own.figures_as_published.get(Figure::Elapsed.column()).filter(|time| **time != own.shown());
+            time.map_or_else(String::new, |time| format!(", {}", neutral(time)))
+        };
+        // If the heading says that the figures are published, the cells don't.
+        let word = if statistic.is_some() && !chained { "" } else { "published " };
+        let published = published.map(|own| format!("{word}{}{}", beside(own), time(own)));
         vec![
             Cell::shown(bytes),
             Cell::shown(label(experiment, record)),
