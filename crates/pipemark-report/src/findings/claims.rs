@@ -7,11 +7,11 @@
 //! rate of Benjamini and Yekutieli, 2005).
 //!
 //! If a figure includes the start of the processes, runs in which the start takes more than 5 % of the time don't
-//! answer the claim, whatever their scale.
+//! answer the claim, whatever their scale. Nor do runs of a few milliseconds.
 
 use pipemark_model::{
-    Answer, Claim, ClaimVerdict, Evidence, Figure, Key, MAX_START, Record, Sample, Volume, Which, bytes_in_words,
-    names, three_digits,
+    Answer, ByteSize, Claim, ClaimVerdict, Evidence, Figure, Key, MAX_START, Record, Sample, Unit, Volume, Which,
+    bytes_in_words, names, three_digits,
 };
 use pipemark_stats::estimate::{self, MIN_RUNS, median};
 use pipemark_stats::family::Family;
@@ -22,6 +22,14 @@ use pipemark_stats::spread;
 /// of the last.
 const INCLUDE_START: [&str; 7] =
     ["real_ns", "real_ns_per_gib", "per_hop", "user_time_ns", "system_time_ns", "system_percent", "cpus"];
+/// Figures that don't depend on the duration of a run.
+const EXACT: [&str; 2] = ["copies", "granted"];
+/// The least duration of a run in nanoseconds. The ends begin within about 0.2 ms of each other, which is 2 % of such a
+/// run.
+const MIN_RUN: f64 = 10e6;
+/// The least duration of a filter's run in nanoseconds. Its clock includes the start of the program, which takes about
+/// 1 ms: 5 % of such a run.
+const MIN_FILTER_RUN: f64 = 20e6;
 /// The largest number of runs that is practical to suggest.
 const MAX_RUNS: f64 = 1000.0;
 
@@ -88,7 +96,7 @@ fn answer(claim: &Claim, records: &[Record], family: Family) -> Answer {
         .flat_map(|(record, base)| [Some(*record), *base])
         .flatten()
         .filter_map(|record| shortfall(claim, record));
-    let short = short.reduce(|one, other| if other.needs > one.needs { other } else { one });
+    let short = short.reduce(|one, other| if other.factor > one.factor { other } else { one });
     let enough = |one: &&&(&Record, Option<&Record>)| {
         shortfall(claim, one.0).is_none() && one.1.is_none_or(|base| shortfall(claim, base).is_none())
     };
@@ -108,7 +116,7 @@ fn answer(claim: &Claim, records: &[Record], family: Family) -> Answer {
             other => other,
         },
         Which::Each => verdict_of_all(&evidence),
-        which => extreme(claim, which, &evidence),
+        which => extreme_ends(which, &evidence).map_or(ClaimVerdict::CantTell, |ends| verdict(claim, ends)),
     };
     let mut here = in_words(claim, &evidence, records, covered.len());
     here.push_str(&volumes(&evidence, records));
@@ -123,54 +131,74 @@ fn answer(claim: &Claim, records: &[Record], family: Family) -> Answer {
 
 /// The reason why the runs of a trial are too short for a claim.
 struct Shortfall {
-    bytes: f64,
-    needs: f64,
+    /// The volume of a run that would be enough, relative to the measured volume.
+    factor: f64,
+    measured: String,
+    needs: String,
     /// The share of the time taken by process start, 0 to 1; `None` if the runs are too short for another reason.
     start: Option<f64>,
 }
 
 impl Shortfall {
+    /// Compares numbers of bytes, or of nanoseconds if the volume of a run is a time.
+    fn of(volume: Volume, (measured, needs): (f64, f64), start: Option<f64>) -> Shortfall {
+        let [of_run, enough] = [measured, needs.ceil()].map(|amount| match volume {
+            Volume::Total(_) => bytes_in_words(amount as u64),
+            Volume::Time(_) => Unit::Nanoseconds.show(amount),
+        });
+        Shortfall { factor: needs / measured, measured: of_run, needs: enough, start }
+    }
+
     fn in_words(&self) -> String {
-        let [bytes, needs] = [self.bytes, self.needs.ceil()].map(|bytes| bytes_in_words(bytes as u64));
         let start = self.start.map_or_else(String::new, |share| {
             format!(": starting the processes took {} % of a run", three_digits(share * 100.0))
         });
-        format!("measured with {bytes}; at least {needs} are needed{start}")
+        format!("measured with {}; at least {} are needed{start}", self.measured, self.needs)
     }
 }
 
 /// The reason why a trial is too short to settle a claim; `None` if it isn't. pipemark's own source and sink and
-/// entrants start the clock when all processes have started, so only figures of chains include the start.
+/// entrants start the clock when all processes have started, so only figures of chains include the start of processes.
+/// The clock of other runs includes at most the first wakeups, or the start of a filter's program; such runs must last
+/// at least [`MIN_RUN`] or [`MIN_FILTER_RUN`].
 fn shortfall(claim: &Claim, record: &Record) -> Option<Shortfall> {
     let middle = |figure: &dyn Fn(&Sample) -> Option<f64>| {
         let figures: Option<Vec<f64>> = record.samples.iter().map(figure).collect();
         median(&figures?)
     };
+    let volume = record.job.volume();
     let bytes = middle(&|sample| Some(sample.bytes as f64))?;
     if let Some(least) = claim.least {
         let needs = least as f64;
-        return (bytes < needs).then_some(Shortfall { bytes, needs, start: None });
+        let total = Volume::Total(ByteSize(bytes as u64));
+        return (bytes < needs).then(|| Shortfall::of(total, (bytes, needs), None));
     }
     let inside = middle(&|sample| Some(sample.ns as f64))?;
-    if record.job.chain().is_none() || !INCLUDE_START.contains(&claim.figure.as_str()) {
+    if record.job.chain().is_none() {
+        let least = if record.job.lines().is_some() { MIN_FILTER_RUN } else { MIN_RUN };
+        let amount = if matches!(volume, Volume::Total(_)) { bytes } else { inside };
+        let short = inside < least && !EXACT.contains(&claim.figure.as_str());
+        return short.then(|| Shortfall::of(volume, (amount, amount * least / inside), None));
+    }
+    if !INCLUDE_START.contains(&claim.figure.as_str()) {
         return None;
     }
     let start = middle(&|sample| Some(sample.real().saturating_sub(sample.ns) as f64))?;
     let share = start / (start + inside);
     // The start time doesn't depend on the volume, and the remaining time is proportional to it.
     let needs = bytes * (start / MAX_START - start) / inside;
-    (share > MAX_START).then_some(Shortfall { bytes, needs, start: Some(share) })
+    (share > MAX_START).then(|| Shortfall::of(volume, (bytes, needs), Some(share)))
 }
 
-/// The volumes of the runs that answer a claim, as text: `; 1.05 GB a run`.
+/// The volumes of the runs that answer a claim, as text: `; 1.05 GB per run`.
 fn volumes(evidence: &[Evidence], records: &[Record]) -> String {
     let of = |one: &Evidence| {
-        records
-            .iter()
-            .find(|record| record.experiment == one.experiment && record.id == one.trial)
-            .map(|record| record.job.volume())
+        let is_one = |record: &&Record| {
+            record.experiment == one.experiment && (record.id == one.trial || one.to.as_ref() == Some(&record.id))
+        };
+        records.iter().filter(is_one).map(|record| record.job.volume()).collect::<Vec<_>>()
     };
-    let mut volumes: Vec<Volume> = evidence.iter().filter_map(of).collect();
+    let mut volumes: Vec<Volume> = evidence.iter().flat_map(of).collect();
     volumes.sort();
     match (volumes.first(), volumes.last()) {
         (Some(least), Some(most)) if least.is_equivalent(*most) => format!("; {least} per run"),
@@ -285,15 +313,13 @@ fn verdict_of_all(evidence: &[Evidence]) -> ClaimVerdict {
     }
 }
 
-/// The verdict on the largest (or smallest) figure of all trials. The largest figure is at least the largest lower end
-/// of the intervals, and at most the largest upper end.
-fn extreme(claim: &Claim, which: Which, evidence: &[Evidence]) -> ClaimVerdict {
-    let Some(ends) = evidence.iter().map(|one| one.with_all_others).collect::<Option<Vec<_>>>() else {
-        return ClaimVerdict::CantTell;
-    };
+/// The interval of the largest (or smallest) figure of all trials; `None` if a trial has no interval. The largest
+/// figure is at least the largest lower end of the intervals, and at most the largest upper end.
+fn extreme_ends(which: Which, evidence: &[Evidence]) -> Option<(f64, f64)> {
+    let ends = evidence.iter().map(|one| one.with_all_others).collect::<Option<Vec<_>>>()?;
     let take = if which == Which::Most { f64::max } else { f64::min };
-    let end = |end: fn(&(f64, f64)) -> f64| ends.iter().map(end).reduce(take).expect("some evidence");
-    verdict(claim, (end(|ends| ends.0), end(|ends| ends.1)))
+    let end = |end: fn(&(f64, f64)) -> f64| ends.iter().map(end).reduce(take);
+    end(|ends| ends.0).zip(end(|ends| ends.1))
 }
 
 /// The evidence as text: `-10.0 % (64 KiB) to +30.0 % (4 KiB); holds for 3 of 10, reversed for 7`.
@@ -327,9 +353,14 @@ fn in_words(claim: &Claim, evidence: &[Evidence], records: &[Record], covered: u
     let by = |one: &usize, other: &usize| evidence[*one].figure.total_cmp(&evidence[*other].figure);
     let least = (0..evidence.len()).min_by(by).unwrap_or(0);
     let most = (0..evidence.len()).max_by(by).unwrap_or(0);
+    // The interval shown is the one that the verdict is based on.
     let with_interval = |at: usize| {
         let few = format!("too few runs for an interval: {MIN_RUNS} are needed");
-        let interval = match evidence[at].interval {
+        let ends = match claim.which {
+            Which::Each => evidence[at].with_all_others,
+            which => extreme_ends(which, evidence),
+        };
+        let interval = match ends {
             Some((low, high)) if low == high => None,
             Some((low, high)) => Some(format!("{} to {}", show(claim, low), show(claim, high))),
             None => Some(few),

@@ -50,7 +50,7 @@ pub(super) fn in_brief(document: &Document, experiment: &MeasuredExperiment) -> 
     let row = |(index, label): (usize, &String)| {
         let cell = |cell: &Option<GainsCell>| match cell.as_ref() {
             None => Cell::default(),
-            Some(cell) => match Gain::of(cell, experiment.about, &document.trials) {
+            Some(cell) => match Gain::of(cell, experiment.about, document) {
                 Some(gain) => Cell::shown(gain.in_brief()),
                 None => Cell::shown(MISSING_FIGURE),
             },
@@ -76,7 +76,7 @@ fn part(gains: &Gains, block: &GainsBlock, experiment: &MeasuredExperiment, docu
             vec![Cell::shown(abbreviate_size(label)), Cell::shown(base.unwrap_or_else(|| MISSING_FIGURE.to_owned()))];
         row.extend(cells.into_iter().map(|cell| match cell {
             None => Cell::default(),
-            Some(cell) => match Gain::of(cell, experiment.about, &document.trials) {
+            Some(cell) => match Gain::of(cell, experiment.about, document) {
                 Some(gain) => Cell::shown(gain_text(&gain)),
                 None => Cell::shown(MISSING_FIGURE),
             },
@@ -90,7 +90,7 @@ fn part(gains: &Gains, block: &GainsBlock, experiment: &MeasuredExperiment, docu
 /// The marks of gains and their meanings.
 pub(super) const MARKS: [(char, &str); 3] = [
     ('=', "within 10 % of the base"),
-    ('?', "inconclusive when all cells are judged together, or too few runs"),
+    ('?', "inconclusive, with an interval widened for the number of cells or claims, or too few runs"),
     ('≠', "the sign differs significantly from the published one"),
 ];
 /// A gain counts as zero if its whole interval is within this many per cent of zero.
@@ -104,11 +104,16 @@ fn base_of<'a>(trial: &str, experiment: &MeasuredExperiment<'a>, document: &'a D
 
 /// The gain with its marks, and the published gain in brackets: `?+30 (-18)`.
 fn gain_text(gain: &Gain) -> String {
-    let published = gain.published.map_or_else(String::new, |percent| format!(" ({})", signed_percent(percent)));
+    let published = gain.published.map_or_else(String::new, |percent| format!(" ({})", as_published(percent)));
     format!("{}{published}", gain.marked())
 }
 
-/// Formats a percentage with a sign: `+165`, `-2.58`.
+/// A published percentage with all its digits: `+165`, `-2.58`.
+fn as_published(percent: f64) -> String {
+    if percent == 0.0 { "0".to_owned() } else { format!("{percent:+}") }
+}
+
+/// A measured percentage with a sign: `+165`, `-2.6`.
 fn signed_percent(percent: f64) -> String {
     match percent {
         0.0 => "0".to_owned(),
@@ -132,7 +137,7 @@ fn notes(gains: &Gains, experiment: &MeasuredExperiment, document: &Document) ->
         "gains in per cent over the base{base}, computed within each round; published gains in brackets: {}",
         gains.source
     )];
-    let gained = || cells().filter_map(|cell| Gain::of(cell, experiment.about, &document.trials));
+    let gained = || cells().filter_map(|cell| Gain::of(cell, experiment.about, document));
     let used = |mark: &char| gained().any(|gain| gain.marked().contains(*mark));
     notes.extend(MARKS.iter().filter(|(mark, _)| used(mark)).map(|(mark, meaning)| format!("{mark} {meaning}")));
     let reasons = group_by_key(shown.iter().filter_map(|record| Some((missing(record)?, ()))));
@@ -144,8 +149,8 @@ fn notes(gains: &Gains, experiment: &MeasuredExperiment, document: &Document) ->
 }
 
 /// The ratio of a cell to its base, and the cell's text in the table; `None` if the cell wasn't measured.
-pub(super) fn gain(cell: &GainsCell, about: &pipemark_model::Experiment, records: &[Record]) -> Option<(f64, String)> {
-    Gain::of(cell, about, records).map(|gain| (1.0 + gain.percent / 100.0, gain_text(&gain)))
+pub(super) fn gain(cell: &GainsCell, about: &pipemark_model::Experiment, document: &Document) -> Option<(f64, String)> {
+    Gain::of(cell, about, document).map(|gain| (1.0 + gain.percent / 100.0, gain_text(&gain)))
 }
 
 /// One cell of a table of gains.
@@ -153,7 +158,8 @@ pub(super) fn gain(cell: &GainsCell, about: &pipemark_model::Experiment, records
 struct Gain {
     /// The gain in per cent over the base: the median of the rounds.
     percent: f64,
-    /// The interval in per cent that holds jointly for all cells of the table; `None` if there are too few runs.
+    /// The interval in per cent that holds jointly for all cells of the table, or for all claims if a claim is about this
+    /// gain; `None` if there are too few runs.
     adjusted: Option<(f64, f64)>,
     /// The published gain in per cent; `None` if none was published.
     published: Option<f64>,
@@ -161,15 +167,16 @@ struct Gain {
 
 impl Gain {
     /// The gain of a cell; `None` if its trial wasn't measured.
-    fn of(cell: &GainsCell, experiment: &pipemark_model::Experiment, records: &[Record]) -> Option<Gain> {
-        let ratio = record(&cell.trial, experiment, records)?.estimate.as_ref()?.ratio()?;
+    fn of(cell: &GainsCell, experiment: &pipemark_model::Experiment, document: &Document) -> Option<Gain> {
+        let ratio = record(&cell.trial, experiment, &document.trials)?.estimate.as_ref()?.ratio()?;
         let percent = |ratio: f64| (ratio - 1.0) * 100.0;
         let ends = |(low, high): (f64, f64)| (percent(low), percent(high));
         let columns = experiment.gains.iter().flat_map(|gains| &gains.blocks).flat_map(|block| &block.columns);
         let cells = columns.flat_map(|column| &column.cells).flatten().count();
         ratio.median.is_finite().then(|| Gain {
             percent: percent(ratio.median),
-            adjusted: Family::of_independent(cells).interval(ratio).map(ends),
+            adjusted: claimed_gain(cell, experiment, document)
+                .unwrap_or_else(|| Family::of_independent(cells).interval(ratio).map(ends)),
             published: cell.published,
         })
     }
@@ -187,7 +194,7 @@ impl Gain {
 
     /// The gain with its marks, then the published gain: `?+30/-18`.
     fn in_brief(&self) -> String {
-        let published = self.published.map_or_else(String::new, |percent| format!("/{}", signed_percent(percent)));
+        let published = self.published.map_or_else(String::new, |percent| format!("/{}", as_published(percent)));
         format!("{}{published}", self.marked())
     }
 
@@ -205,6 +212,19 @@ impl Gain {
     fn is_reversed(&self) -> bool {
         self.differs() && self.published.is_some_and(|published| published * self.percent < 0.0)
     }
+}
+
+/// The interval of a gain in the answers to claims, so that the table and the answers agree; `None` if no claim is about
+/// this gain.
+fn claimed_gain(
+    cell: &GainsCell,
+    experiment: &pipemark_model::Experiment,
+    document: &Document,
+) -> Option<Option<(f64, f64)>> {
+    let gains = document.claims.iter().filter(|claim| claim.figure == "gain" && claim.to.is_none());
+    let mut evidence = gains.filter_map(|claim| claim.answer.as_ref()).flat_map(|answer| &answer.evidence);
+    let own = evidence.find(|one| one.experiment == experiment.name && one.trial == cell.trial)?;
+    Some(own.with_all_others)
 }
 
 /// The trial with the id `id`; `None` if it failed or wasn't measured.

@@ -90,7 +90,7 @@ fn cells(context: &Context, (run, about): (usize, &Experiment), part: &GainsBloc
     let point = |(x, y, cell): (usize, usize, &Option<GainsCell>)| {
         let cell = cell.as_ref()?;
         let trial = context.ranked().find(|trial| trial.run == run && trial.record.id == cell.trial)?;
-        let (ratio, brief) = gain(cell, about, &context.documents[run].trials)?;
+        let (ratio, brief) = gain(cell, about, &context.documents[run])?;
         Some(Point { x: x as f64, y: y as f64, value: Some(ratio), brief, ..context.point(trial, 0.0) })
     };
     all.filter_map(point).collect()
