@@ -57,9 +57,9 @@ impl<'a> ChainPoint<'a> {
         match estimate.and_then(|estimate| Some((estimate.median, estimate.low?, estimate.high?))) {
             Some((median, low, high)) if low > 0.0 && high <= MAX_SPREAD * low => {
                 let hop = |rate: f64| Throughput(length * rate).to_string();
-                format!("Rate per hop at {stages}: {} ({}–{})", hop(median), hop(low), hop(high))
+                format!("Transfer per hop at {stages}: {} ({}–{})", hop(median), hop(low), hop(high))
             }
-            _ => format!("Rate per hop at {stages}: inconclusive"),
+            _ => format!("Transfer per hop at {stages}: inconclusive"),
         }
     }
 }
@@ -105,8 +105,8 @@ pub(super) fn cost(group: &[MeasuredTrial]) -> Option<Candidate> {
     let shape = match (begin, departure(0).flatten()) {
         (Some(0), _) => format!("From {within} stages, the medians of {what} are within 10 % of a straight line"),
         (Some(_), _) => {
-            let excess =
-                points[..fitted].iter().map(|point| of_real.relative_residual(point.length, real_of(point)).abs());
+            // Relative to the measured time, because the line may be near zero for short chains.
+            let excess = points[..fitted].iter().map(|point| (of_real.at(point.length) / real_of(point) - 1.0).abs());
             let most = excess.fold(0.0, f64::max) * 100.0;
             format!(
                 "From {within} stages, the medians of {what} are within 10 % of a straight line; shorter chains deviate by up to {most:.0} %"
@@ -198,7 +198,7 @@ fn of_source(source: &str, stage: &str, mut points: Vec<(ChainPoint, f64)>) -> O
     let straight = Linearity::of(&lengths, &theirs, MAX_DEPARTURE).is_some_and(|line| line.departure.is_none());
     let text = format!(
         "Published, from other hardware ({source}): {} s per GiB and stage, start included (R² {:.4}, {}within 10 % of a \
-         straight line), {} to {} per hop; here {}{} s with {stage} (R² {:.4}), {}× as fast.",
+         straight line), {} to {} real per hop; here {}{} s with {stage} (R² {:.4}), {}× as fast.",
         three_digits(their_line.slope.value),
         their_line.r_squared,
         if straight { "" } else { "not " },
@@ -289,7 +289,7 @@ mod tests {
         let outcomes = lengths.map(|(n, noise)| chain(n, 5.0 + 0.05 * f64::from(n) + noise, 0.01)).collect();
         let text = finding(outcomes, "chain-cost").text;
         assert!(text.contains("cost inconclusive") || text.contains("per GiB inconclusive"), "{text}");
-        assert_eq!(text.matches("Rate per hop").count(), 1, "{text}");
+        assert_eq!(text.matches("Transfer per hop").count(), 1, "{text}");
     }
 
     #[test]
@@ -321,7 +321,7 @@ mod tests {
         });
         let finding = finding(outcomes.to_vec(), "chain-published");
         // The published rates per hop are 2.308 GB/s for a chain of one stage and 3.488 GB/s for four stages.
-        assert!(finding.text.contains("2.15 GiB/s to 3.25 GiB/s per hop"), "{}", finding.text);
+        assert!(finding.text.contains("2.15 GiB/s to 3.25 GiB/s real per hop"), "{}", finding.text);
         assert!(finding.text.contains("2.00× as fast"), "{}", finding.text);
         assert!(finding.text.contains("not within 10 % of a straight line"), "{}", finding.text);
     }

@@ -25,13 +25,18 @@ pub(super) fn compare_filters(parts: &[Vec<Vec<MeasuredTrial>>], records: &[Reco
     let each = |rule: &dyn Fn(&[MeasuredTrial]) -> Option<Candidate>| {
         first_findings(&groups, |group| common_settings(&group[0], &[Key::Filter]), |group| rule(group))
     };
-    let compared = FILTERS.iter().filter_map(|(filter, form)| Some((filter, form.finding.as_ref()?)));
+    let compared: Vec<_> = FILTERS.iter().filter_map(|(filter, form)| Some((filter, form.finding.as_ref()?))).collect();
+    // The compared pairs are fixed before the measurement, so intervals are widened only for their number.
+    let pairs = |group: &&Vec<MeasuredTrial>| {
+        compared.iter().filter(|(filter, of)| find(group, filter).and(find(group, &of.to)).is_some()).count()
+    };
+    let comparisons = groups.iter().map(pairs).sum::<usize>().max(1) as f64;
     // All trials are searched, because a group contains only one of several trials that differ only in volume.
     let of_files = |one: &MeasuredTrial| one.job.lines().is_some_and(|lines| lines.feed == Feed::File);
     let of_files: Vec<MeasuredTrial> = records.iter().filter_map(MeasuredTrial::of).filter(of_files).collect();
-    let steps = compared.map(|(filter, finding)| match by_amount(filter, finding, &of_files) {
+    let steps = compared.iter().map(|(filter, finding)| match by_amount(filter, finding, &of_files) {
         Some(candidate) => vec![candidate],
-        None => each(&|group| by_throughput(filter, finding, group)),
+        None => each(&|group| by_throughput(filter, finding, comparisons, group)),
     });
     let mut rules = vec![
         parts.iter().flat_map(|groups| by_feed(groups)).find_map(|groups| per_line(&groups)).into_iter().collect(),
@@ -72,9 +77,16 @@ fn feed_in_words(group: &[MeasuredTrial]) -> &'static str {
     }
 }
 
-/// Compares a filter's throughput with that of its base, the filter named in its description.
-fn by_throughput(filter: &Filter, finding: &FindingForm, group: &[MeasuredTrial]) -> Option<Candidate> {
+/// Compares a filter's throughput with that of its base, the filter named in its description. `comparisons` is the
+/// number of such pairs.
+fn by_throughput(
+    filter: &Filter,
+    finding: &FindingForm,
+    comparisons: f64,
+    group: &[MeasuredTrial],
+) -> Option<Candidate> {
     let (base, new) = (find(group, &finding.to)?, find(group, filter)?);
+    let [base, new] = [base, new].map(|one| MeasuredTrial { family: one.family.with(comparisons), ..one });
     let contrast = Contrast::throughput(base, new)?;
     let doubt = contrast.adjusted.0 <= 1.0 && contrast.adjusted.1 >= 1.0 && !contrast.is_equal();
     let doubt = if doubt { " (inconclusive: too few runs)" } else { "" };

@@ -68,8 +68,15 @@ fn of_source(source: &str, figures: &[(MeasuredTrial, f64)]) -> Option<Candidate
     let near = |contrast: &Contrast| {
         contrast.adjusted.0 >= 1.0 - MAX_SLOWDOWN || *theirs_at_ours >= (1.0 - MAX_SLOWDOWN) * theirs
     };
+    // If another trial of ours may be as fast, the optima are the same only as far as can be told.
+    let tied = |(other, _): &&(MeasuredTrial, f64)| {
+        other.record.id != ours.record.id
+            && !Contrast::throughput(ours, *other).is_some_and(|contrast| contrast.adjusted.1 < 1.0)
+    };
+    let tied = figures.iter().filter(tied).count();
     let shape = match Contrast::throughput(ours, *theirs_at) {
-        _ if ours.record.id == theirs_at.record.id => Some(("the optimum is the same", true)),
+        _ if ours.record.id == theirs_at.record.id && tied == 0 => Some(("the optimum is the same", true)),
+        _ if ours.record.id == theirs_at.record.id => None,
         Some(contrast) if near(&contrast) => Some(("the optimum is the same within 5 %", true)),
         Some(contrast) if contrast.is_lower() => Some(("the optima differ", false)),
         _ => None,
@@ -79,11 +86,16 @@ fn of_source(source: &str, figures: &[(MeasuredTrial, f64)]) -> Option<Candidate
     evidence["shapes_agree"] = shape.map(|(_, agree)| agree).into();
     let statistic = figures.iter().find_map(|(one, _)| one.record.published.as_ref()?.statistic);
     let text = format!(
-        "Published figures of {source} are highest with {} ({}), ours with {} ({}){}. {} are {}× to {}× the published figures.",
+        "Published figures of {source} are highest with {} ({}), ours with {} ({}{}){}. {} are {}× to {}× the published figures.",
         theirs_at.record.name,
         published_figure(*theirs_at),
         ours.record.name,
         ours.headline(),
+        match tied {
+            0 => String::new(),
+            1 => ", statistically tied with another".to_owned(),
+            tied => format!(", statistically tied with {tied} others"),
+        },
         shape.map_or_else(String::new, |(words, _)| format!("; {words}")),
         if statistic.is_some() { "Our medians" } else { "Our figures" },
         three_digits(figures.iter().map(ratio).fold(f64::INFINITY, f64::min)),
