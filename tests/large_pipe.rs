@@ -35,8 +35,8 @@ fn the_whole_suite_runs_at_a_small_scale() {
     assert_eq!(claims.len(), 24, "each conclusion, on two CPUs and on one");
     for claim in claims {
         let answer = &claim["answer"];
-        assert!(answer["evidence"].as_array().is_some_and(|all| !all.is_empty()), "{claim}");
-        assert_eq!(answer["verdict"], "cant-tell", "a single run tells nothing: {claim}");
+        assert_eq!(answer["verdict"], "not-measured", "runs of a millisecond answer nothing: {claim}");
+        assert!(answer["here"].as_str().unwrap().contains("; at least "), "{claim}");
     }
 }
 
