@@ -6,9 +6,9 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::{ptr, slice};
 
 use rustix::fs::{MemfdFlags, memfd_create};
-use rustix::io::{pwrite, read};
+use rustix::io::{pwrite, read, write};
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
-use rustix::pipe::{IoSliceRaw, PipeFlags, SpliceFlags, pipe_with, splice, vmsplice};
+use rustix::pipe::{IoSliceRaw, PipeFlags, SpliceFlags, pipe_with, splice, tee, vmsplice};
 
 use crate::buffer::Pages;
 use crate::send::{self, Content, SendCall, SendOptions};
@@ -65,6 +65,23 @@ pub fn sees_later_change(entry: Entry) -> io::Result<bool> {
     }
 }
 
+/// Whether read(2) copies the bytes of a pipe: tee(2) duplicates the pipe's content, one pipe is read, and the reader's
+/// memory changes. A copy leaves the other pipe's content as it was.
+///
+/// # Errors
+/// If the kernel refuses a call.
+pub fn read_copies() -> io::Result<bool> {
+    let [(one, to_one), (other, to_other)] = [pipe_with(PipeFlags::CLOEXEC)?, pipe_with(PipeFlags::CLOEXEC)?];
+    whole(write(&to_one, &BEFORE)?)?;
+    whole(tee(&one, &to_other, LEN, SpliceFlags::empty())?)?;
+    let (mut seen, mut rest) = ([0; LEN], [0; LEN]);
+    whole(read(&one, &mut seen[..])?)?;
+    let right = seen == BEFORE;
+    std::hint::black_box(&mut seen).fill(AFTER[0]);
+    whole(read(&other, &mut rest[..])?)?;
+    Ok(right && rest == BEFORE)
+}
+
 /// Sends a block, then overwrites the memory that it was sent from.
 fn change_buffer(call: SendCall, to: OwnedFd) -> io::Result<()> {
     let options = SendOptions { block: LEN, align: 0, pages: Pages::Base, wait: Wait::Block, content: Content::Fresh };
@@ -108,6 +125,7 @@ mod tests {
         for (entry, expected) in [(Entry::Write, false), (Entry::Vmsplice, true), (Entry::Splice, true)] {
             assert_eq!(sees_later_change(entry).unwrap(), expected, "{entry:?}");
         }
+        assert!(read_copies().unwrap());
         match sees_later_change(Entry::IoUring) {
             Ok(seen) => assert!(!seen, "io_uring copies"),
             Err(error) => eprintln!("skipped: no io_uring here: {error}"),

@@ -6,7 +6,7 @@ use std::sync::mpsc;
 use std::time::{Duration, Instant};
 use std::{fs, io, process, thread};
 
-use pipeio_harness::copies::{Entry, sees_later_change};
+use pipeio_harness::copies::{Entry, read_copies, sees_later_change};
 use pipeio_harness::pattern::{Checker, Pattern, Rule};
 use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::thread::gettid;
@@ -14,11 +14,22 @@ use rustix::thread::gettid;
 use pipemark_model::{Answer, Claim, ClaimVerdict};
 
 /// The names that a claim's `shown_by` accepts.
-pub const DEMONSTRATIONS: [&str; 7] =
-    ["two-flips", "blocking", "write-copies", "vmsplice-passes", "splice-passes", "io-uring-passes", "shared-code"];
+pub const DEMONSTRATIONS: [&str; 8] = [
+    "two-flips",
+    "blocking",
+    "two-copies",
+    "vmsplice-passes",
+    "splice-passes",
+    "io-uring-passes",
+    "shared-code",
+    "pipe-max-size",
+];
 
 /// The time limit for a call to start sleeping, and another for the call to return.
 const LIMIT: Duration = Duration::from_secs(5);
+
+/// The number of attempts at a call that shouldn't sleep. It may also sleep for another reason, such as a page fault.
+const ATTEMPTS: u32 = 5;
 
 /// Answers the claims that name a demonstration.
 pub fn demonstrate(claims: &mut [Claim]) {
@@ -26,7 +37,8 @@ pub fn demonstrate(claims: &mut [Claim]) {
         claim.answer = match claim.shown_by.as_deref() {
             Some("two-flips") => Some(answer(two_flips())),
             Some("blocking") => Some(answer(blocking())),
-            Some("write-copies") => Some(answer(copies(Entry::Write))),
+            Some("two-copies") => Some(answer(two_copies())),
+            Some("pipe-max-size") => Some(answer(pipe_max_size())),
             Some("vmsplice-passes") => Some(answer(passes(Entry::Vmsplice))),
             Some("splice-passes") => Some(answer(passes(Entry::Splice))),
             Some("shared-code") => Some(answer(shared_code())),
@@ -86,9 +98,25 @@ fn detects(bytes: &[u8]) -> bool {
     checker.fault().is_some()
 }
 
-/// Checks that a call copies the bytes into the pipe.
-fn copies(entry: Entry) -> io::Result<(bool, String)> {
-    passes(entry).map(|(passes, here)| (!passes, here))
+/// Checks that write copies the bytes into the pipe, and that read copies them out.
+fn two_copies() -> io::Result<(bool, String)> {
+    let (passes, write) = passes(Entry::Write)?;
+    let read = read_copies()?;
+    let out = match read {
+        true => {
+            "the same bytes, duplicated by tee, stay as they were when the reader's memory changes: read copied them"
+        }
+        false => "the same bytes, duplicated by tee, change with the reader's memory",
+    };
+    Ok((!passes && read, format!("{write}; {out}")))
+}
+
+/// Checks that the largest pipe that users may ask for has 1 MiB.
+fn pipe_max_size() -> io::Result<(bool, String)> {
+    let path = "/proc/sys/fs/pipe-max-size";
+    let text = fs::read_to_string(path)?;
+    let bytes: u64 = text.trim().parse().map_err(|_| io::Error::other(format!("{path} has no number")))?;
+    Ok((bytes == 1 << 20, format!("{path} is {bytes}")))
 }
 
 /// Checks that a call passes a reference to the bytes into the pipe: the bytes change after the call, and a later read
@@ -117,8 +145,7 @@ fn shared_code() -> io::Result<(bool, String)> {
         return Err(io::Error::other("/proc/PID/smaps shows no pages of code"));
     }
     let percent = 100.0 * shared as f64 / (shared + own) as f64;
-    let here =
-        format!("of the pages of code that two cats have mapped, {percent:.0} % are shared with other processes");
+    let here = format!("of the pages of its code that two cats use, {percent:.0} % are shared with other processes");
     Ok((percent >= 90.0, here))
 }
 
@@ -137,7 +164,9 @@ impl Cat {
 
     /// The KiB of mapped code that other processes map too, and the KiB that none does.
     fn code_kib(&self) -> io::Result<(u64, u64)> {
-        let smaps = fs::read_to_string(format!("/proc/{}/smaps", self.0.id()))?;
+        let of = |name: &str| format!("/proc/{}/{name}", self.0.id());
+        let program = fs::read_link(of("exe"))?;
+        let smaps = fs::read_to_string(of("smaps"))?;
         let (mut code, mut shared, mut own) = (false, 0, 0);
         for line in smaps.lines() {
             let mut words = line.split_whitespace();
@@ -145,7 +174,9 @@ impl Cat {
             let kib = || second.parse::<u64>().unwrap_or(0);
             match first {
                 // A mapping begins with its addresses and permissions; its last word is its file.
-                _ if !first.ends_with(':') => code = second.contains('x') && line.contains('/'),
+                _ if !first.ends_with(':') => {
+                    code = second.contains('x') && line.ends_with(program.to_string_lossy().as_ref());
+                }
                 "Shared_Clean:" | "Shared_Dirty:" if code => shared += kib(),
                 "Private_Clean:" | "Private_Dirty:" if code => own += kib(),
                 _ => {}
@@ -182,6 +213,7 @@ fn blocking() -> io::Result<(bool, String)> {
         || rustix::io::write(&write, &[0; 100]).map(drop),
     )?;
     let (returns_at_once, with_room) = write_with_room()?;
+    let (reads_at_once, available) = read_with_bytes()?;
     let (read, write) = pipe_with(PipeFlags::CLOEXEC)?;
     let mut rest = filled;
     while rest > 0 {
@@ -194,21 +226,20 @@ fn blocking() -> io::Result<(bool, String)> {
     )?;
     let words = |slept: bool| if slept { "sleeps" } else { "doesn't sleep" };
     let here = format!(
-        "a read of an empty pipe {} until 100 bytes are written, and returns {returned} of 4096; a write to an empty pipe {}, \
-         and writes {with_room}; a write to a full pipe of {filled} bytes {} until the pipe is read, and then writes {written}",
+        "a read of an empty pipe {} until 100 bytes are written, and returns {returned} of 4096; a read of a pipe with 100 \
+         bytes {}, and returns {available} of 4096; a write to an empty pipe {}, and writes {with_room}; a write to a full pipe of {filled} bytes {} until the pipe is read, and then writes {written}",
         words(slept_empty),
+        words(!reads_at_once),
         words(!returns_at_once),
         words(slept_full),
     );
-    let whole = with_room == 4096 && written == 4096;
+    let whole = with_room == 4096 && written == 4096 && reads_at_once && available == 100;
     Ok((slept_empty && returns_at_once && slept_full && returned == 100 && whole, here))
 }
 
 /// Writes a page to a pipe that has room and that nobody reads. Returns whether the call returned without sleeping, and
 /// its result.
 fn write_with_room() -> io::Result<(bool, usize)> {
-    /// The number of attempts. A call may also sleep for another reason, such as a page fault.
-    const ATTEMPTS: u32 = 5;
     let mut written = 0;
     for _ in 0..ATTEMPTS {
         let (_read, write) = pipe_with(PipeFlags::CLOEXEC)?;
@@ -219,6 +250,21 @@ fn write_with_room() -> io::Result<(bool, usize)> {
         }
     }
     Ok((false, written))
+}
+
+/// Reads from a pipe that holds 100 bytes. Returns whether the call returned without sleeping, and its result.
+fn read_with_bytes() -> io::Result<(bool, usize)> {
+    let mut bytes = 0;
+    for _ in 0..ATTEMPTS {
+        let (read, write) = pipe_with(PipeFlags::CLOEXEC)?;
+        rustix::io::write(&write, &[0; 100])?;
+        let before = voluntary_switches()?;
+        bytes = rustix::io::read(&read, &mut [0; 4096][..])?;
+        if voluntary_switches()? == before {
+            return Ok((true, bytes));
+        }
+    }
+    Ok((false, bytes))
 }
 
 /// The number of times that this thread gave up the CPU to wait.
@@ -291,9 +337,9 @@ mod tests {
             ("two-flips", "bytes exchanged: xor misses it, full detects it"),
             (
                 "blocking",
-                "returns 100 of 4096; a write to an empty pipe doesn't sleep, and writes 4096; a write to a full pipe",
+                "a read of a pipe with 100 bytes doesn't sleep, and returns 100 of 4096; a write to an empty pipe doesn't sleep, and",
             ),
-            ("write-copies", "as they were at the call"),
+            ("two-copies", "read copied them"),
             ("vmsplice-passes", "no copy"),
             ("splice-passes", "no copy"),
             ("shared-code", "shared with other processes"),
