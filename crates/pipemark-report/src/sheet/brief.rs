@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use pipemark_model::{
     Document, Figure, Finding, Nanos, Published, Record, Statistic, Throughput, bytes_in_words, counted, shared,
+    three_digits,
 };
 use pipemark_show::{Block, Cell, Characters, Colour, Column, Fit, Grid, Note, Sheet, Style, Terminal};
 use pipemark_watch::sheet::why;
@@ -309,6 +310,13 @@ fn published_in_brief(experiment: &MeasuredExperiment) -> Option<String> {
     let is_time = |published: &Published| published.relative || published.shown().ends_with(" s");
     let mut published = experiment.records.iter().filter_map(|record| record.published.as_ref());
     let in_least = statistic == Some(Statistic::Least) && published.all(is_time);
+    // The time and the published throughput of the first row whose published volume is unknown.
+    let first_relative = experiment.records.iter().find_map(|record| {
+        let published = record.published.as_ref().filter(|own| own.relative && missing(record).is_none())?;
+        let estimates = record.estimate.as_ref()?;
+        let time = [Figure::Elapsed, Figure::Real].into_iter().find_map(|figure| estimates.get(figure))?;
+        Some((time.median, published.throughput))
+    });
     let words = |record: &&Record| {
         let published = record.published.as_ref().filter(|_| missing(record).is_none())?;
         let (shown, estimates) = (published.shown_next_to(record.job.volume()), record.estimate.as_ref()?);
@@ -318,12 +326,22 @@ fn published_in_brief(experiment: &MeasuredExperiment) -> Option<String> {
         let (figure, estimate) =
             time.filter(|_| in_time).unwrap_or((estimates.headline_figure(), estimates.headline()));
         let ours = if in_least { estimate.min } else { estimate.median };
-        Some(format!("{} {} ({shown})", label(experiment, record), figure.unit().show(ours)))
+        let name = label(experiment, record);
+        if !published.relative {
+            return Some(format!("{name} {} ({shown})", figure.unit().show(ours)));
+        }
+        // The published volume is unknown, so only ratios can be compared.
+        let (first, of_first) = first_relative?;
+        let theirs = of_first / published.throughput;
+        Some(format!("{name} {}× ({}×, {shown})", three_digits(ours / first), three_digits(theirs)))
     };
     let rows: Vec<String> = experiment.records.iter().filter_map(words).collect();
     let few = (1..=MAX_PUBLISHED).contains(&rows.len());
     let heading = match statistic {
         None => "ours (published)".to_owned(),
+        Some(own) if first_relative.is_some() => {
+            format!("our median time (published, {}), relative to the first", own.in_words())
+        }
         Some(_) if in_least => "our least (published)".to_owned(),
         Some(own) => format!("our median (published, {})", own.in_words()),
     };

@@ -110,7 +110,7 @@ fn gain_text(gain: &Gain) -> String {
 
 /// A published percentage with all its digits: `+165`, `-2.58`.
 fn as_published(percent: f64) -> String {
-    if percent == 0.0 { "0".to_owned() } else { format!("{percent:+}") }
+    if percent == 0.0 && percent.is_sign_positive() { "0".to_owned() } else { format!("{percent:+}") }
 }
 
 /// A measured percentage with a sign: `+165`, `-2.6`.

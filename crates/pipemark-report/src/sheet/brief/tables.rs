@@ -269,8 +269,8 @@ pub(super) fn as_bars(experiment: &MeasuredExperiment, most: usize, signs: &mut 
             let time = own.figures_as_published.get(Figure::Elapsed.column()).filter(|time| **time != own.shown());
             time.map_or_else(String::new, |time| format!(", {}", neutral(time)))
         };
-        // If the heading says that the figures are published, the cells don't.
-        let word = if statistic.is_some() && !chained { "" } else { "published " };
+        // If the heading says that the figures are published, cells with nothing else don't.
+        let word = if statistic.is_some() && !chained && more.is_none() { "" } else { "published " };
         let published = published.map(|own| format!("{word}{}{}", beside(own), time(own)));
         vec![
             Cell::shown(bytes),
