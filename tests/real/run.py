@@ -613,7 +613,7 @@ def main():
     parser.add_argument(
         "--only", metavar="REGEX", default="", help="only cases whose family/name matches this regular expression"
     )
-    parser.add_argument("--set", type=int, default=0, metavar="N", help="only cases of this set: 1 to 13")
+    parser.add_argument("--set", type=int, default=0, metavar="N", help="only cases of this set: 1 to 14")
     parser.add_argument("--small", action="store_true", help="only short cases with few requirements")
     parser.add_argument(
         "--strict",
