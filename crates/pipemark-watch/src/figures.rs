@@ -399,6 +399,7 @@ fn stage(watcher: &Watcher, interval: &Interval, place: usize, number: usize) ->
         wrote_before: stage.wrote_before,
         words: stage.words.clone(),
         collates: stage.collates,
+        language: stage.language,
         reads_others: stage.reads_others,
         writes_others: stage.writes_others,
         peer: stage.peer.clone(),

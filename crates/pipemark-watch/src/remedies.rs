@@ -1,4 +1,4 @@
-//! Selects rows of the table of remedies (remedies.toml) for a stage. Pure: no clock and no I/O.
+//! Selects rows of the table of remedies (remedies.toml, remedies_of_calls.toml) for a stage. Pure: no clock and no I/O.
 
 use std::sync::LazyLock;
 
@@ -25,6 +25,8 @@ pub struct RemedyRow {
     id: String,
     #[serde(default)]
     program: Vec<String>,
+    #[serde(default)]
+    language: Vec<String>,
     cause: Vec<String>,
     #[serde(default)]
     has: Vec<String>,
@@ -66,8 +68,9 @@ struct RemedyTable {
 }
 
 static TABLE: LazyLock<Vec<RemedyRow>> = LazyLock::new(|| {
-    let table: RemedyTable = toml::from_str(include_str!("remedies.toml")).expect("a test reads the table");
-    table.remedy
+    let of_calls = include_str!("remedies_of_calls.toml");
+    let read = |text| toml::from_str::<RemedyTable>(text).expect("a test reads the tables").remedy;
+    [of_calls, include_str!("remedies.toml")].into_iter().flat_map(read).collect()
 });
 
 /// The words of a command without options that request a single thread, which would contradict parallel work.
@@ -142,6 +145,8 @@ impl RemedyRow {
         let room = !self.parallel || idle && stage.cpus.len() != 1;
         self.cause.iter().any(cause)
             && program
+            && (self.language.is_empty()
+                || stage.language.is_some_and(|own| self.language.iter().any(|one| one == own)))
             && (self.has.is_empty() || option(&self.has))
             && !has_option(&words, &lacks)
             && room
@@ -195,9 +200,13 @@ pub fn of_stage(stage: &StageFigures, verdict: &PipelineVerdict, figures: &Pipel
     let typed = segment(figures, stage);
     // Rows for the name as typed, such as zcat. If there are none, rows for the program that runs, such as gzip.
     let typed_as =
-        |row: &&&RemedyRow| !row.under.is_empty() || row.program.iter().any(|like| is_called(&stage.name, like));
-    let is_own = |row: &&&RemedyRow| !row.program.is_empty() || !row.under.is_empty();
+        |row: &&&RemedyRow| row.program.is_empty() || row.program.iter().any(|like| is_called(&stage.name, like));
+    let is_own = |row: &&&RemedyRow| !(row.program.is_empty() && row.under.is_empty() && row.language.is_empty());
     let mut own: Vec<&&RemedyRow> = rows.iter().filter(is_own).collect();
+    // What is known about a program is more exact than what is known about its language.
+    if own.iter().any(|row| !row.program.is_empty()) {
+        own.retain(|row| row.language.is_empty());
+    }
     // A program that another program started can't be replaced on its own.
     if own.iter().any(|row| !row.by.is_empty()) {
         own.retain(|row| !row.by.is_empty() || row.command.is_empty());
@@ -302,6 +311,29 @@ mod tests {
             let all = [&row.text, &row.since, &row.checked];
             assert!(all.iter().all(|text| !text.is_empty()) && !row.cause.is_empty(), "{row:?}");
         }
+    }
+
+    #[test]
+    fn small_writes_get_the_advice_of_their_language() {
+        let of = |command: &str, language| {
+            ids_of(found(command, "small writes", |figures| figures.stages[0].language = language))
+        };
+        assert_eq!(of("./rows 5", Some("nim")), ["nim-writeline"]);
+        assert_eq!(of("./rows 5", Some("ocaml")), ["ocaml-print-string"]);
+        assert_eq!(of("./rows 5", Some("rust")), ["bufwriter"]);
+        assert_eq!(of("./rows 5", None), ["bufwriter"]);
+        assert_eq!(of("/opt/node rows.js", Some("c++")), ["node-write"], "what is known about the program counts");
+        assert_eq!(of("java -cp clojure.jar clojure.main rows.clj", None), ["clojure-flush-on-newline"]);
+        assert_eq!(of("java Rows", None), ["java-buffer"]);
+        // Java also reads its libraries in small pieces.
+        assert_eq!(
+            ids("java -cp clojure.jar clojure.main rows.clj", "small reads and writes")[0],
+            "clojure-flush-on-newline"
+        );
+        assert_eq!(of("mono Rows.exe", None), ["dotnet-stream-writer"]);
+        let languages = TABLE.iter().flat_map(|row| &row.language);
+        let known = pipemark_proc::language::languages();
+        assert!(languages.clone().all(|language| known.contains(&language.as_str())) && languages.count() > 4);
     }
 
     #[test]

@@ -249,6 +249,9 @@ pub struct StageFigures {
     /// Whether the stage compares text by locale rules.
     #[serde(skip)]
     pub collates: bool,
+    /// The language in which the stage's program is written; `None` if unknown, or if the stage makes no small writes.
+    #[serde(skip)]
+    pub language: Option<&'static str>,
     /// Mean bytes per write before the stage stopped writing.
     #[serde(skip)]
     pub wrote_before: Option<f64>,

@@ -109,6 +109,10 @@ pub struct WatchedStage {
     pub(super) collates: bool,
     /// The process whose locale is still to be checked; `None` if none is.
     pub(super) locale_of: Option<u32>,
+    /// The language in which the stage's program is written; `None` if unknown.
+    pub(super) language: Option<&'static str>,
+    /// The process whose language is still to be read; `None` if none is.
+    pub(super) language_of: Option<u32>,
     /// Whether the stage has files or sockets besides its pipes open for reading.
     pub(super) reads_others: bool,
     /// Whether the stage has files or sockets besides its pipes open for writing.
@@ -486,6 +490,7 @@ impl Watcher {
     pub fn close_interval(&mut self) -> Interval {
         self.count(true);
         self.check_locales();
+        self.find_languages();
         self.read_waits();
         let end = self.begin.elapsed().as_secs_f64();
         let next = Interval { begin: end, ..Interval::default() };

@@ -13,7 +13,7 @@ use pipemark_proc::state::{self, WaitTarget};
 use pipemark_proc::thread::Thread;
 use pipemark_proc::topology::{self, Reach, StageShape};
 use pipemark_proc::watched::WatchedProcess;
-use pipemark_proc::{capacity, connections};
+use pipemark_proc::{capacity, connections, language};
 
 use crate::counters::Totals;
 use crate::figures::WatchLimits;
@@ -161,6 +161,7 @@ impl Watcher {
         let young = |stage: &WatchedStage| stage.alive && stage.since.is_some_and(|since| began < since + YOUNG);
         if self.stages.iter().any(young) {
             self.count(false);
+            self.find_languages();
             if self.stages.iter().any(|stage| young(stage) && stage.peer.is_none()) {
                 self.find_peers_of_sockets();
             }
@@ -392,6 +393,20 @@ impl Watcher {
         }
     }
 
+    /// Reads the languages of programs that make small writes, each once. Reading takes a few milliseconds.
+    pub(super) fn find_languages(&mut self) {
+        const MIN_WRITES: u64 = 200;
+        const MAX_BYTES_PER_WRITE: u64 = 2048;
+        for (stage, counts) in self.stages.iter_mut().zip(&self.current.stages).filter(|(stage, _)| stage.alive) {
+            let small = |(bytes, writes)| writes >= MIN_WRITES && bytes <= writes * MAX_BYTES_PER_WRITE;
+            if counts.wrote.zip(counts.writes).is_some_and(small)
+                && let Some(pid) = stage.language_of.take()
+            {
+                stage.language = language::language_of(pid);
+            }
+        }
+    }
+
     /// The earlier stage that these processes continue, or a new one.
     fn place_of(&mut self, shape: &StageShape, taken: &[bool]) -> usize {
         let free = |place: &usize| !taken.get(*place).copied().unwrap_or(false);
@@ -453,6 +468,7 @@ impl Watcher {
             let stage = &mut self.stages[place];
             (stage.name, stage.command, stage.since) = (name, command, Some(Instant::now()));
             (stage.words, stage.collates, stage.locale_of) = (words, collates, Some(pid).filter(|_| collates));
+            (stage.language, stage.language_of) = (None, Some(pid));
         }
         let stage = &mut self.stages[place];
         let first = &self.known[&shape.pids[0]].process;
