@@ -45,6 +45,8 @@ pub struct Thread {
     schedstat: ProcReader,
     /// The last result of [`Thread::read_times`]; `None` before the first.
     pub times: Option<[u64; 3]>,
+    /// The last result of [`Thread::read_ticks`]; `None` before the first.
+    pub ticks: Option<[u64; 2]>,
     /// Whether the thread waits for an unknown descriptor, which may be a pipe opened since the last scan.
     pub strange: bool,
     /// How often the thread was observed waiting for a Unix socket.
@@ -59,8 +61,8 @@ impl Thread {
     pub fn new(pid: u32, id: u32, best: ProcFile, keep: bool) -> Thread {
         let file = |name: &str| ProcReader::new(format!("/proc/{pid}/task/{id}/{name}"), keep);
         let [syscall, wchan, stat, schedstat] = ["syscall", "wchan", "stat", "schedstat"].map(file);
-        let (misses, times, strange, local, outside) = (0, None, false, 0, None);
-        Thread { id, access: best, misses, syscall, wchan, stat, schedstat, times, strange, local, outside }
+        let (misses, times, ticks, strange, local, outside) = (0, None, None, false, 0, None);
+        Thread { id, access: best, misses, syscall, wchan, stat, schedstat, times, ticks, strange, local, outside }
     }
 
     /// The file that is read for this thread, possibly less detailed than requested.
@@ -151,6 +153,15 @@ impl Thread {
         let mut words = self.schedstat.read(&mut buffer).ok()?.split_ascii_whitespace();
         let mut next = || words.next()?.parse().ok();
         Some([next()?, next()?, next()?])
+    }
+
+    /// Clock ticks on a CPU in user mode and in the kernel; `None` if unreadable.
+    pub fn read_ticks(&mut self) -> Option<[u64; 2]> {
+        let mut buffer = [0; 512];
+        let (_, after) = self.stat.read(&mut buffer).ok()?.rsplit_once(')')?;
+        let mut words = after.split_ascii_whitespace().skip(11);
+        let mut next = || words.next()?.parse().ok();
+        Some([next()?, next()?])
     }
 }
 

@@ -17,6 +17,8 @@ const LITTLE_SECONDS: f64 = 2.5e-6;
 /// The same limit if the other end of the stage's pipe spends `LIMITING_SHARE` on small calls too: larger calls then save
 /// time at both ends.
 const LITTLE_SECONDS_OF_TWO: f64 = 5e-6;
+/// A thread makes most of a stage's calls if it spends at least this share of the stage's kernel time.
+const MOST_CALLS: f64 = 0.6;
 /// If a stage spends at least this share of its CPU time on small calls, its busy share doesn't bound the gain.
 const NOTABLE_SHARE: f64 = 0.10;
 /// The maximum kernel time per call, in seconds. If the mean is longer, the kernel time is spent on something other
@@ -52,10 +54,23 @@ fn small_calls_per_second(stage: &StageFigures) -> f64 {
     [small_writes(stage), small_reads(stage)].into_iter().flatten().map(|calls| calls.per_second).sum()
 }
 
-/// The share of its CPU time that a stage spends on small calls; 0 if it spends its kernel time elsewhere.
+/// The CPU time in the kernel and in all, in CPUs, of the thread that makes most of the stage's calls, or of all threads
+/// if none does. Other threads, such as those of Java's compiler, compute at the same time.
+fn cpu_of_caller(stage: &StageFigures) -> Option<(f64, f64)> {
+    let all = (stage.kernel?, stage.cpu?);
+    Some(caller(stage).map_or(all, |[user, kernel]| (kernel, user + kernel)))
+}
+
+/// The CPU time in user mode and in the kernel of one of several threads that makes most of the stage's calls.
+fn caller(stage: &StageFigures) -> Option<[f64; 2]> {
+    stage.caller.filter(|[_, kernel]| *kernel >= MOST_CALLS * stage.kernel.unwrap_or(0.0))
+}
+
+/// The share of its CPU time that a stage, or the thread that makes its calls, spends on small calls; 0 if it spends its
+/// kernel time elsewhere.
 fn share(stage: &StageFigures) -> f64 {
     let calls = small_calls_per_second(stage);
-    let (Some(kernel), Some(cpu)) = (stage.kernel, stage.cpu) else { return 0.0 };
+    let Some((kernel, cpu)) = cpu_of_caller(stage) else { return 0.0 };
     if calls <= 0.0 || cpu <= 0.0 || kernel / calls > MAX_CALL_SECONDS { 0.0 } else { (kernel / cpu).min(1.0) }
 }
 
@@ -71,7 +86,7 @@ fn limit(figures: &PipelineFigures, stage: &StageFigures) -> bool {
     let little =
         if others.any(|other| share(other) >= LIMITING_SHARE) { LITTLE_SECONDS_OF_TWO } else { LITTLE_SECONDS };
     let share = share(stage);
-    let user = stage.cpu.unwrap_or(0.0) * (1.0 - share);
+    let user = cpu_of_caller(stage).map_or(0.0, |(_, cpu)| cpu) * (1.0 - share);
     share >= MOST || share >= LIMITING_SHARE && user <= little * small_calls_per_second(stage)
 }
 
@@ -96,8 +111,9 @@ pub fn mention(stage: &StageFigures) -> Option<String> {
     let bytes = calls.bytes.round().max(1.0);
     let plural = if bytes == 1.0 { "" } else { "s" };
     let share = percent(share(stage));
+    let whose = if caller(stage).is_some() { "the calling thread's" } else { "its" };
     matter(stage)
-        .then(|| format!("It {verb} {bytes:.0} byte{plural} per call: system calls take {share} of its CPU time."))
+        .then(|| format!("It {verb} {bytes:.0} byte{plural} per call: system calls take {share} of {whose} CPU time."))
 }
 
 /// The verdict that small calls limit the pipeline; `None` if they don't.
@@ -257,6 +273,19 @@ mod tests {
             verdict(&line(vec![stage, calling(2, 50, Some(33.0), None, 0.2)])).kind
         };
         assert_eq!((both(1.0e5), both(1.4e5)), (VerdictKind::Stage, VerdictKind::Calls));
+    }
+
+    #[test]
+    fn what_other_threads_compute_does_not_count() {
+        // A thread of Java writes lines, while others compile.
+        let java =
+            |caller| StageFigures { cpu: Some(1.5), threads: 20, caller, ..calling(1, 99, None, Some(20.0), 0.35) };
+        let found = |caller| verdict(&line(vec![java(caller), stage(2, 20, 80, 0)]));
+        let of_one = found(Some([0.2, 0.33]));
+        assert_eq!((of_one.kind, of_one.stage), (VerdictKind::Calls, Some(1)), "{}", of_one.text);
+        assert_eq!(found(None).kind, VerdictKind::Stage);
+        assert_eq!(found(Some([0.05, 0.1])).kind, VerdictKind::Stage, "all threads make calls");
+        assert_eq!(found(Some([0.9, 0.23])).kind, VerdictKind::Stage, "the thread computes");
     }
 
     #[test]

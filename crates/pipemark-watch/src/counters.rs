@@ -14,6 +14,9 @@ const TICK: u64 = 10_000_000;
 /// The time after its start in which a program may read its own libraries, which aren't input of the pipeline.
 const LIBRARY_LOAD_TIME: Duration = Duration::from_millis(15);
 
+/// The minimum number of writes in an interval in which a stage writes its output.
+const MIN_WRITES: u64 = 200;
+
 /// The minimum number of page faults that a process causes by starting and exiting.
 const MIN_FAULTS: u64 = 50;
 
@@ -41,7 +44,7 @@ impl Watcher {
                 continue;
             }
             let mut now = Totals::default();
-            let mut deltas = [0; 3];
+            let (mut deltas, mut caller) = ([0; 3], [0; 2]);
             let (mut seen, mut young, mut all_late) = (false, false, true);
             for pid in &stage.pids {
                 let Some(known) = self.known.get_mut(pid) else { continue };
@@ -50,7 +53,16 @@ impl Watcher {
                 let late = matches!(self.subject, Subject::Child(_)) || known.process.start > self.born_after;
                 all_late &= late;
                 young |= late && stage.since.is_some_and(|since| since.elapsed() < LIBRARY_LOAD_TIME);
+                let several = known.threads.len() > 1;
                 for thread in &mut known.threads {
+                    if interval
+                        && several
+                        && let Some(ticks) = thread.read_ticks()
+                    {
+                        let before = thread.ticks.replace(ticks).or(late.then_some([0; 2])).unwrap_or(ticks);
+                        let [user, kernel] = [0, 1].map(|nth: usize| ticks[nth].saturating_sub(before[nth]));
+                        caller = if kernel > caller[1] { [user, kernel] } else { caller };
+                    }
                     if let Some(times) = thread.read_times() {
                         let Some(before) = thread.times.replace(times).or(late.then_some([0; 3])) else { continue };
                         (0..3).for_each(|nth| deltas[nth] += times[nth].saturating_sub(before[nth]));
@@ -120,6 +132,10 @@ impl Watcher {
             counts.wrote = sum(counts.wrote, wrote);
             counts.reads = sum(counts.reads, io(|io| io.reads));
             counts.writes = sum(counts.writes, io(|io| io.writes));
+            // Before its first writes, a program such as a virtual machine starts.
+            if counts.writes.is_some_and(|writes| writes >= MIN_WRITES) {
+                counts.caller = [0, 1].map(|nth: usize| counts.caller[nth] + caller[nth] * TICK);
+            }
             if wrote.is_some_and(|wrote| wrote > 0) || stage.silent_since.is_none() {
                 (stage.silent_since, stage.held_bytes) = (Some(Instant::now()), read.map(|_| 0));
             } else {

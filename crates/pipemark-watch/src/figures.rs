@@ -390,6 +390,8 @@ fn stage(watcher: &Watcher, interval: &Interval, place: usize, number: usize) ->
         bytes_per_read,
         bytes_per_write: per_call(counts.wrote, counts.writes),
         kernel: cpus(counts.kernel),
+        caller: (counts.caller[1] > 0 && seconds > 0.0)
+            .then(|| counts.caller.map(|nanoseconds| (nanoseconds as f64 / 1e9 / seconds).min(1.0))),
         starts_per_second: (seconds > 0.0 && counts.starts > 0).then(|| counts.starts as f64 / seconds),
         cpu_of_children: cpus(counts.children),
         faults_per_second: if seconds > 0.0 { counts.faults as f64 / seconds } else { 0.0 },

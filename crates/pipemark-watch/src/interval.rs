@@ -36,6 +36,9 @@ pub struct Counts {
     pub writes: Option<u64>,
     /// Nanoseconds on a CPU in the kernel, in steps of a clock tick.
     pub kernel: Option<u64>,
+    /// Nanoseconds in user mode and in the kernel of the thread that spent the most time in the kernel, in steps of a
+    /// clock tick, while the stage wrote; 0 if no process of the stage has several threads.
+    pub caller: [u64; 2],
     /// Nanoseconds that reaped children spent on a CPU, in steps of a clock tick.
     pub children: Option<u64>,
     /// Processes that the stage started, as far as known.
@@ -167,6 +170,7 @@ impl Interval {
             own.reads = sum(own.reads, next.reads);
             own.writes = sum(own.writes, next.writes);
             own.kernel = sum(own.kernel, next.kernel);
+            own.caller.iter_mut().zip(next.caller).for_each(|(own, next)| *own += next);
             own.children = sum(own.children, next.children);
             own.starts += next.starts;
             own.switches = sum(own.switches, next.switches);

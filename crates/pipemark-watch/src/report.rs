@@ -175,6 +175,10 @@ pub struct StageFigures {
     /// The part of `cpu` that the stage used in the kernel, measured in steps of 10 ms.
     #[serde(default)]
     pub kernel: Option<f64>,
+    /// The CPU time in user mode and in the kernel, in CPUs, of the thread that spent the most time in the kernel, while
+    /// the stage wrote; `None` if no process of the stage has several threads.
+    #[serde(skip)]
+    pub caller: Option<[f64; 2]>,
     /// Processes that the stage started, estimated from the machine's count of new processes and from the processes
     /// that the stage reaped.
     #[serde(default)]
