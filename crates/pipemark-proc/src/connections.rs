@@ -47,6 +47,8 @@ pub struct TcpState {
     pub window_limited: u64,
     /// The part of `busy` in which the send buffer limited sending.
     pub buffer_limited: u64,
+    /// Bytes received.
+    pub received: u64,
 }
 
 /// All visible Unix sockets, by inode, and with `with_internet` those of TCP and the connected ones of UDP. Lacks Unix
@@ -223,8 +225,9 @@ fn tcp_socket(message: &[u8]) -> Option<(u64, SocketState)> {
     let (receive_queue, send_queue) = (u32_at(message, 56)?.into(), u32_at(message, 60)?.into());
     // struct tcp_info of <linux/tcp.h>, which newer kernels only extend.
     let info = attribute(message, FIXED, ATTRIBUTE_TCP_INFO).unwrap_or_default();
-    let time = |at: usize| u64_at(info, at).unwrap_or(0);
-    let tcp = TcpState { local, remote, busy: time(168), window_limited: time(176), buffer_limited: time(184) };
+    let count = |at: usize| u64_at(info, at).unwrap_or(0);
+    let (busy, window_limited, buffer_limited, received) = (count(168), count(176), count(184), count(128));
+    let tcp = TcpState { local, remote, busy, window_limited, buffer_limited, received };
     Some((inode.into(), SocketState { receive_queue, send_queue, tcp: Some(tcp), ..SocketState::default() }))
 }
 
@@ -329,13 +332,17 @@ mod tests {
 
     #[test]
     fn both_ends_of_a_local_connection_are_found() {
+        use std::io::{Read, Write};
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-        let one = std::net::TcpStream::connect(listener.local_addr().unwrap()).unwrap();
-        let (other, _) = listener.accept().unwrap();
+        let mut one = std::net::TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let (mut other, _) = listener.accept().unwrap();
+        other.write_all(&[1; 100]).unwrap();
+        one.read_exact(&mut [0; 100]).unwrap();
         let found = all_sockets(true);
         let state = &found[&inode(&one)];
         assert_eq!(state.peer, Some(inode(&other)));
-        assert_eq!(state.tcp.as_ref().unwrap().remote, listener.local_addr().unwrap());
+        let tcp = state.tcp.as_ref().unwrap();
+        assert_eq!((tcp.remote, tcp.received), (listener.local_addr().unwrap(), 100));
     }
 
     #[test]

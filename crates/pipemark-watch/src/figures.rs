@@ -150,17 +150,29 @@ impl PipelineFigures {
         pipes.retain(|pipe| waited(pipe) || !used.contains(&[pipe.from.min(pipe.to), pipe.from.max(pipe.to)]));
         pipes.sort_by_key(|pipe| (pipe.from, pipe.to));
         pipes.iter_mut().zip(1..).for_each(|(pipe, number)| pipe.number = number);
+        let from_start = matches!(watcher.subject, Subject::Child(_)) && interval.begin < FIRST_INTERVAL;
+        let seconds = interval.seconds * f64::from(interval.alive) / f64::from(interval.samples.max(1));
+        if from_start {
+            let uncounted: Vec<bool> = kept.iter().map(|&place| watcher.stages[place].uncounted).collect();
+            let silent = sources_that_wrote_only_messages(&stages, &pipes, &uncounted);
+            for at in silent {
+                let (stage, arrived) = (&mut stages[at], &watcher.stages[kept[at]].socket.arrived);
+                (stage.bytes_out_per_second, stage.wrote_before, stage.seconds_silent) = (None, None, Some(seconds));
+                stage.held_bytes = stage.held_bytes.map(|bytes| bytes.max(arrived.all_bytes()));
+                stage.arrivals = arrived.count_of_all;
+            }
+        }
         set_rates(&mut stages, &mut pipes);
         PipelineFigures {
             begin: interval.begin,
-            seconds: interval.seconds * f64::from(interval.alive) / f64::from(interval.samples.max(1)),
+            seconds,
             samples: interval.alive,
             stages,
             pipes,
             places: kept,
             cycle: watcher.cycle.clone(),
             limits: watcher.limits,
-            from_start: matches!(watcher.subject, Subject::Child(_)) && interval.begin < FIRST_INTERVAL,
+            from_start,
             typed: watcher.typed.clone(),
         }
     }
@@ -396,7 +408,8 @@ fn stage(watcher: &Watcher, interval: &Interval, place: usize, number: usize) ->
         cpu_of_children: cpus(counts.children),
         faults_per_second: if seconds > 0.0 { counts.faults as f64 / seconds } else { 0.0 },
         bytes_per_start: counts.reaped_bytes.filter(|_| counts.starts > 0).map(|all| all as f64 / counts.starts as f64),
-        held_bytes: stage.held_bytes,
+        held_bytes: stage.held_bytes.map(|bytes| bytes.max(stage.socket.arrived.bytes())),
+        arrivals: stage.socket.arrived.count,
         seconds_silent: stage.silent_since.map(|since| since.elapsed().as_secs_f64()),
         wrote_before: stage.wrote_before,
         words: stage.words.clone(),
@@ -422,6 +435,23 @@ fn stage(watcher: &Watcher, interval: &Interval, place: usize, number: usize) ->
         waits_for: stage.waits_for,
         moments: Vec::new(),
     }
+}
+
+/// The indices of the sources none of whose readers has read anything since the start, although they wait for it. What
+/// such a source has written are messages on standard error, such as curl's progress. `uncounted` tells for each stage
+/// whether it makes calls that the kernel doesn't count.
+fn sources_that_wrote_only_messages(stages: &[StageFigures], pipes: &[PipeFigures], uncounted: &[bool]) -> Vec<usize> {
+    /// The minimum share of time for which the readers wait.
+    const MIN_WAITS: f64 = 0.8;
+    let waits = |pipe: &PipeFigures| {
+        let reader = &stages[pipe.to - 1];
+        !uncounted[pipe.to - 1] && reader.starved >= MIN_WAITS && reader.reads_per_second == Some(0.0)
+    };
+    let is_silent = |number: usize| {
+        let mut readers = pipes.iter().filter(|pipe| pipe.from == number).peekable();
+        readers.peek().is_some() && readers.all(waits) && !pipes.iter().any(|pipe| pipe.to == number)
+    };
+    (0..stages.len()).filter(|at| is_silent(at + 1)).collect()
 }
 
 /// Sets the rate of each pipe to the rate of the end whose count covers exactly the pipe's bytes. The count of an end
@@ -544,6 +574,24 @@ mod tests {
         let pipe = PipeFigures { from: 1, to: 2, ..PipeFigures::default() };
         count_polling_as_waiting(&mut stages, &[pipe]);
         assert!(stages[1].polls && stages[1].starved == 0.99 && stages[1].busy < 0.02 && stages[1].computing == 0.0);
+    }
+
+    #[test]
+    fn what_a_source_writes_while_its_reader_reads_nothing_are_messages() {
+        let curl = StageFigures { number: 1, bytes_out_per_second: Some(80.0), ..StageFigures::default() };
+        let grep = |starved: f64, reads: f64| StageFigures {
+            number: 2,
+            starved,
+            reads_per_second: Some(reads),
+            ..StageFigures::default()
+        };
+        let pipe = PipeFigures { from: 1, to: 2, ..PipeFigures::default() };
+        let found = |reader: StageFigures, splices: bool| {
+            sources_that_wrote_only_messages(&[curl.clone(), reader], std::slice::from_ref(&pipe), &[false, splices])
+        };
+        assert_eq!(found(grep(1.0, 0.0), false), [0]);
+        assert!(found(grep(1.0, 0.3), false).is_empty() && found(grep(0.1, 0.0), false).is_empty());
+        assert!(found(grep(1.0, 0.0), true).is_empty(), "the reader's calls aren't counted");
     }
 
     #[test]

@@ -18,6 +18,9 @@ const MIN_READER_WAITS: f64 = 0.8;
 const MIN_BUFFER: f64 = 4096.0;
 /// The maximum number of bytes that such a buffer holds.
 const MAX_BUFFER: u64 = 256 << 10;
+/// A source holds its output if its socket has brought more bytes at least this often since its last write. The greeting
+/// of a connection arrives in fewer pieces.
+const MIN_ARRIVALS: u32 = 3;
 
 /// Whether a stage writes only full buffers, judging by its earlier writes.
 fn writes_full_buffers(stage: &StageFigures) -> bool {
@@ -43,6 +46,11 @@ fn held_bytes(figures: &PipelineFigures, stage: &StageFigures) -> ByteSize {
     ByteSize(written.filter(|&bytes| bytes < own / 2).unwrap_or(own))
 }
 
+/// The share of time in which a source waits for something outside the pipeline.
+fn outside_waits(stage: &StageFigures) -> f64 {
+    stage.sleep + stage.other + stage.network + stage.lock
+}
+
 /// Whether a stage has read something and written none of it.
 fn holds(figures: &PipelineFigures, stage: &StageFigures) -> bool {
     let waits = |number: usize| figures.stages[number - 1].starved >= MIN_READER_WAITS;
@@ -53,10 +61,13 @@ fn holds(figures: &PipelineFigures, stage: &StageFigures) -> bool {
     let has_read = stage.held_bytes.is_some_and(|bytes| (1..=MAX_BUFFER).contains(&bytes));
     let silent = stage.seconds_silent.is_some_and(|seconds| seconds >= MIN_SILENCE);
     let fed = figures.pipes.iter().any(|pipe| pipe.to == stage.number);
-    fed && reader_waits
+    // For a source, waiting for its socket is no work.
+    let works = if fed { stage.busy } else { stage.busy - outside_waits(stage) };
+    (fed || stage.arrivals >= MIN_ARRIVALS)
+        && reader_waits
         && has_read
         && silent
-        && stage.busy < AT_WORK
+        && works < AT_WORK
         && (writes_full_buffers(stage) || !is_last && figures.from_start && nothing_arrived(figures, stage))
         && !programs::collects(&stage.words)
         && !programs::writes_at_once(&stage.words)
@@ -94,22 +105,22 @@ fn filling(figures: &PipelineFigures, stage: &StageFigures) -> Option<&'static s
 }
 
 /// Whether a source works at times but writes nothing, so that its output may be in its buffer. A source that waits for
-/// the other end of a socket has nothing to write.
+/// the other end of a socket has nothing to write, unless it wakes up so often that a Unix socket must bring it data.
 fn may_hold(figures: &PipelineFigures, stage: &StageFigures) -> bool {
+    /// Programs that wait for a socket wake up once a second or less without data.
+    const WITH_DATA: f64 = 3.0;
     let first = !figures.pipes.iter().any(|pipe| pipe.to == stage.number);
-    let reader_waits = figures
-        .pipes
-        .iter()
-        .any(|pipe| pipe.from == stage.number && figures.stages[pipe.to - 1].starved >= MIN_READER_WAITS);
-    let works = stage.switches_per_second.is_some_and(|switches| switches > 0.5);
+    let wakes = |rate: f64| stage.switches_per_second.is_some_and(|switches| switches > rate);
+    let local = stage.peer.as_ref().is_some_and(|peer| !(peer.pipe || peer.tcp || peer.udp));
+    let waits_for_data = local && wakes(WITH_DATA) && programs::program(&stage.words) == "curl";
+    let may_wait = stage.peer.as_ref().is_none_or(|peer| peer.pipe) && programs::buffers_output(&stage.words);
     first
-        && reader_waits
-        && works
-        && stage.peer.as_ref().is_none_or(|peer| peer.pipe)
-        && stage.busy - stage.sleep - stage.other - stage.network - stage.lock < AT_WORK
+        && reader_waits(figures, stage)
+        && wakes(0.5)
+        && (may_wait || waits_for_data)
+        && stage.busy - outside_waits(stage) < AT_WORK
         && stage.seconds_silent.is_some_and(|seconds| seconds >= MIN_SILENCE)
         && (stage.wrote_before.is_some() && writes_full_buffers(stage) || nothing_arrived(figures, stage))
-        && programs::buffers_output(&stage.words)
         && !programs::writes_at_once(&stage.words)
 }
 
@@ -243,6 +254,41 @@ mod tests {
         let mut figures = line(vec![source("parallel --delay 0.1 echo"), stage(2, 0, 100, 0)]);
         figures.stages[1].bytes_in_per_second = Some(20.0);
         assert_eq!(verdict(&figures).kind, VerdictKind::Stage, "its children write");
+    }
+
+    #[test]
+    fn a_source_that_receives_a_stream_and_writes_nothing_holds_its_output() {
+        let peer = PeerFigures { name: "192.0.2.1:80".to_owned(), tcp: true, ..PeerFigures::default() };
+        let source = |text: &str, arrivals: u32| StageFigures {
+            computing: 0.0,
+            network: 0.99,
+            words: words(text),
+            held_bytes: Some(630),
+            arrivals,
+            seconds_silent: Some(3.0),
+            peer: Some(peer.clone()),
+            ..stage(1, 99, 0, 0)
+        };
+        let found = |source: StageFigures| verdict(&line(vec![source, stage(2, 0, 100, 0)]));
+        let held = found(source("curl -s http://192.0.2.1/events", 5));
+        assert_eq!((held.kind, held.stage), (VerdictKind::Held, Some(1)), "{}", held.text);
+        assert!(held.text.contains("it has read 630 B and written nothing for 3.0 s"), "{}", held.text);
+        assert_eq!(held.remedies[0].command, "curl -N -s http://192.0.2.1/events");
+        let of_docker = |switches: f64| StageFigures {
+            peer: Some(PeerFigures { tcp: false, ..peer.clone() }),
+            switches_per_second: Some(switches),
+            ..source("curl -s --unix-socket docker.sock http://localhost/events", 0)
+        };
+        assert_eq!((found(of_docker(5.0)).kind, found(of_docker(1.0)).kind), (VerdictKind::Held, VerdictKind::Peer));
+        for other in [
+            source("curl -s http://192.0.2.1/events", 1),
+            source("curl -sN http://192.0.2.1/events", 5),
+            source("ssh 192.0.2.1 job", 5),
+            StageFigures { seconds_silent: Some(0.3), ..source("curl -s http://192.0.2.1/events", 5) },
+            StageFigures { held_bytes: Some(9 << 20), ..source("curl -s http://192.0.2.1/events", 5) },
+        ] {
+            assert_eq!(found(other.clone()).kind, VerdictKind::Peer, "{:?}", other.words);
+        }
     }
 
     #[test]

@@ -186,9 +186,12 @@ pub struct StageFigures {
     /// The mean number of CPUs used by processes that the stage started and reaped.
     #[serde(default)]
     pub cpu_of_children: Option<f64>,
-    /// Bytes that the stage has read since its last write.
+    /// Bytes that the stage has read since its last write, including those of the TCP socket that it waits for.
     #[serde(default)]
     pub held_bytes: Option<u64>,
+    /// How often more bytes were found to have come from that socket since the stage's last write.
+    #[serde(skip)]
+    pub arrivals: u32,
     /// Seconds since the stage's last write.
     #[serde(default)]
     pub seconds_silent: Option<f64>,

@@ -3,6 +3,7 @@
 use std::cell::LazyCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
+use std::time::Instant;
 
 use pipemark_proc::connections::{self, SocketState};
 use pipemark_proc::locks::{self, LockedFile};
@@ -32,6 +33,49 @@ pub(super) struct SocketWait {
     inode: u64,
     /// The socket's state when first read.
     first: SocketState,
+    /// What the stage has received since its last write.
+    pub arrived: Arrivals,
+}
+
+/// What a TCP socket has received since the stage's last write. The kernel doesn't count bytes that a stage gets by recv
+/// calls.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Arrivals {
+    /// When the stage stopped writing.
+    since: Option<Instant>,
+    /// Bytes that the socket had received at the first reading after `since`, and at the last one.
+    first: u64,
+    last: u64,
+    /// The number of readings that found more bytes than the one before.
+    pub count: u32,
+    /// Bytes at the first of all readings, and the number of all readings that found more bytes.
+    begin: u64,
+    pub count_of_all: u32,
+}
+
+impl Arrivals {
+    /// Updates the arrivals with the number of bytes that the socket has received and that the stage has read.
+    fn note(&mut self, silent_since: Option<Instant>, received: u64) {
+        if *self == Arrivals::default() {
+            (self.begin, self.last) = (received, received);
+        }
+        self.count_of_all += u32::from(received > self.last);
+        if self.since != silent_since || self.since.is_none() {
+            (self.since, self.first, self.last, self.count) = (silent_since, received, received, 0);
+        }
+        self.count += u32::from(received > self.last);
+        self.last = received.max(self.last);
+    }
+
+    /// The bytes received since the first reading.
+    pub fn all_bytes(&self) -> u64 {
+        self.last - self.begin
+    }
+
+    /// The bytes received since the stage's last write.
+    pub fn bytes(&self) -> u64 {
+        self.last - self.first
+    }
 }
 
 impl Watcher {
@@ -208,9 +252,11 @@ impl Watcher {
             let Some((inode, sends, state)) = found else { continue };
             let stage = &mut self.stages[at];
             if stage.socket.inode != inode {
-                stage.socket = SocketWait { inode, first: state.clone() };
+                stage.socket = SocketWait { inode, first: state.clone(), arrived: Arrivals::default() };
                 stage.peer = None;
             }
+            let received = state.tcp.as_ref().map_or(0, |tcp| tcp.received.saturating_sub(state.receive_queue));
+            stage.socket.arrived.note(stage.silent_since, received);
             let before = stage.peer.take();
             stage.peer = Some(peer(state, &stage.socket.first, sends, before));
         }
@@ -337,5 +383,25 @@ fn peer(state: &SocketState, first: &SocketState, sends: bool, before: Option<Pe
         send_queue: state.send_queue,
         window_limited: share(|tcp| tcp.window_limited),
         buffer_limited: share(|tcp| tcp.buffer_limited),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_arrived_before_the_last_write_does_not_count() {
+        let (write, later) = (Some(Instant::now()), Some(Instant::now() + std::time::Duration::from_secs(1)));
+        let mut arrived = Arrivals::default();
+        let mut note = |since, received| {
+            arrived.note(since, received);
+            (arrived.count, arrived.bytes())
+        };
+        assert_eq!(note(write, 5000), (0, 0));
+        assert_eq!((note(write, 5021), note(write, 5021), note(write, 5063)), ((1, 21), (1, 21), (2, 63)));
+        assert_eq!((note(later, 5084), note(later, 5090)), ((0, 0), (1, 6)));
+        assert_eq!((note(None, 6000), note(None, 7000)), ((0, 0), (0, 0)), "no write is known");
+        assert_eq!((arrived.count_of_all, arrived.all_bytes()), (6, 2000));
     }
 }
