@@ -65,6 +65,19 @@ pub fn path_of(pid: u32, file: &LockedFile) -> Option<String> {
     Some(fs::read_link(found).ok()?.to_string_lossy().into_owned())
 }
 
+/// Another process that holds a lock on a file which the process `pid` has open: the file's path and the pid of the
+/// holder. If `pid` waits in a call for a lock, only that lock counts. `None` if there is none.
+pub fn held_by_other(pid: u32) -> Option<(String, u32)> {
+    let text = fs::read_to_string("/proc/locks").ok()?;
+    let locks: Vec<Lock> = text.lines().filter_map(lock_of).collect();
+    let wanted = locks.iter().find(|lock| lock.waits && lock.pid == i64::from(pid)).map(|lock| &lock.file);
+    // A process that inherited a lock's descriptor holds the lock too.
+    let own = held_by(pid);
+    let fits = |file: &LockedFile| wanted.map_or_else(|| !own.contains(file), |wanted| wanted == file);
+    let is_candidate = |lock: &&Lock| !lock.waits && lock.pid > 0 && lock.pid != i64::from(pid) && fits(&lock.file);
+    locks.iter().filter(is_candidate).find_map(|lock| Some((path_of(pid, &lock.file)?, u32::try_from(lock.pid).ok()?)))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -92,5 +105,31 @@ mod tests {
         fs::remove_file(&path).unwrap();
         assert!(found);
         assert_eq!(waited_for(own), None);
+    }
+
+    #[test]
+    fn the_holder_of_a_lock_on_an_open_file_is_found() {
+        let path = std::env::temp_dir().join(format!("pipemark-held-{}", std::process::id()));
+        let own = std::process::id();
+        let file = fs::File::create(&path).unwrap();
+        assert_eq!(held_by_other(own), None);
+        let mut holder =
+            std::process::Command::new("flock").arg("--no-fork").arg(&path).args(["sleep", "60"]).spawn().unwrap();
+        let end = std::time::Instant::now() + std::time::Duration::from_secs(60);
+        while held_by_other(own).is_none() && std::time::Instant::now() < end {
+            std::thread::yield_now();
+        }
+        assert_eq!(held_by_other(own), Some((path.to_string_lossy().into_owned(), holder.id())));
+        drop(file);
+        assert_eq!(held_by_other(own), None);
+        let inherited = fs::File::open(&path).unwrap();
+        holder.kill().unwrap();
+        holder.wait().unwrap();
+        rustix::fs::flock(&inherited, rustix::fs::FlockOperation::NonBlockingLockExclusive).unwrap();
+        let mut child = std::process::Command::new("sleep").arg("60").stdin(inherited).spawn().unwrap();
+        assert_eq!(held_by_other(child.id()), None, "it holds the lock too");
+        child.kill().unwrap();
+        child.wait().unwrap();
+        fs::remove_file(path).unwrap();
     }
 }

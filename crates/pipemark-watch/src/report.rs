@@ -259,6 +259,10 @@ pub struct StageFigures {
     /// The language in which the stage's program is written; `None` if unknown, or if the stage makes no small writes.
     #[serde(skip)]
     pub language: Option<&'static str>,
+    /// Another program that holds a lock on a file which the stage has open, while the stage waits: the file's path, and
+    /// the pid and name of that program.
+    #[serde(skip)]
+    pub locked_by: Option<(String, u32, String)>,
     /// Mean bytes per write before the stage stopped writing.
     #[serde(skip)]
     pub wrote_before: Option<f64>,

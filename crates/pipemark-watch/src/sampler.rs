@@ -113,6 +113,9 @@ pub struct WatchedStage {
     pub(super) language: Option<&'static str>,
     /// The process whose language is still to be read; `None` if none is.
     pub(super) language_of: Option<u32>,
+    /// Another program that holds a lock on a file which the stage has open: the file's path, and the pid and name of
+    /// that program.
+    pub(super) locked_by: Option<(String, u32, String)>,
     /// Whether the stage has files or sockets besides its pipes open for reading.
     pub(super) reads_others: bool,
     /// Whether the stage has files or sockets besides its pipes open for writing.

@@ -235,6 +235,7 @@ fn verdict_on_pipeline(figures: &PipelineFigures) -> PipelineVerdict {
         .or_else(|| all_idle(figures))
         .or_else(|| deliberate_limit(figures, busiest))
         .or_else(|| lock_queue(figures, busiest))
+        .or_else(|| locked_out(figures, busiest))
         .or_else(|| calls::calls_verdict(figures, &order))
         .or_else(|| starts::starts_verdict(figures, &order))
         .or_else(|| small_pipe::tiny_pipe(figures))
@@ -361,6 +362,23 @@ fn lock_queue(figures: &PipelineFigures, busiest: &StageFigures) -> Option<Pipel
         "{} holds the pipeline back: for {} of the time, more of its processes are waiting for a file lock than are running.",
         name(figures, busiest.number),
         percent(busiest.queued)
+    );
+    let verdict = PipelineVerdict::new(VerdictKind::Stage, "waiting for a lock", text);
+    Some(PipelineVerdict { stage: Some(busiest.number), cause: "waiting for a file lock".to_owned(), ..verdict })
+}
+
+/// The verdict that the busiest stage waits for a lock on a file that another program holds.
+fn locked_out(figures: &PipelineFigures, busiest: &StageFigures) -> Option<PipelineVerdict> {
+    const MIN_SHARE: f64 = 0.5;
+    let (path, pid, holder) = busiest.locked_by.as_ref()?;
+    let share = busiest.lock + busiest.sleep;
+    if share < MIN_SHARE || share < 2.0 * (busiest.computing + busiest.waiting_for_cpu) {
+        return None;
+    }
+    let text = format!(
+        "{} waits {} of the time for a lock on {path}, which {holder} (PID {pid}) holds.",
+        name(figures, busiest.number),
+        percent(share)
     );
     let verdict = PipelineVerdict::new(VerdictKind::Stage, "waiting for a lock", text);
     Some(PipelineVerdict { stage: Some(busiest.number), cause: "waiting for a file lock".to_owned(), ..verdict })

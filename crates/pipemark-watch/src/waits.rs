@@ -24,6 +24,9 @@ const MIN_WAITS: f64 = 0.3;
 const MIN_STOPPED: f64 = 0.05;
 /// A stage may be polling for a lock if it sleeps in at least this share of an interval's samples.
 const MIN_SLEEP_IF_POLLING: f64 = 0.9;
+/// The holder of a lock is searched for if a stage sleeps or waits for a lock in at least this share of an interval's
+/// samples.
+const MIN_WAITS_FOR_LOCK: f64 = 0.5;
 /// A pipeline doesn't move if at most this share of the samples found a stage working.
 const MAX_WORK_IF_STUCK: f64 = 0.02;
 
@@ -86,6 +89,7 @@ impl Watcher {
             self.find_cycle();
             self.find_tracers();
             self.find_frozen();
+            self.find_lock_holders();
             self.find_peers_of_sockets();
             self.find_peers_of_pipes();
         }
@@ -113,6 +117,26 @@ impl Watcher {
         let runs = (0..self.stages.len()).any(|at| self.share_of(at, &[ThreadState::Running]) > MAX_WORK_IF_STUCK);
         for stage in &mut self.stages {
             stage.frozen = !runs && stage.alive && stage.pids.iter().any(|&pid| process::is_frozen(pid));
+        }
+    }
+
+    /// Finds the programs outside the pipeline that hold a lock on a file of a stage which waits for locks, or sleeps and
+    /// may try to get a lock again and again.
+    fn find_lock_holders(&mut self) {
+        for at in 0..self.stages.len() {
+            if !self.stages[at].alive
+                || self.share_of(at, &[ThreadState::Sleep, ThreadState::Lock]) < MIN_WAITS_FOR_LOCK
+            {
+                continue;
+            }
+            let outside = |(path, pid): (String, u32)| {
+                let process = Process::read(pid).filter(|_| !self.known.contains_key(&pid))?;
+                Some((pipemark_model::neutral(&path), pid, pipemark_model::neutral(&process.comm)))
+            };
+            let holder = self.stages[at].pids.iter().find_map(|&pid| locks::held_by_other(pid)).and_then(outside);
+            if holder.is_some() {
+                self.stages[at].locked_by = holder;
+            }
         }
     }
 

@@ -320,6 +320,26 @@ fn processes_that_wait_for_one_lock_are_named() {
 }
 
 #[test]
+fn the_holder_of_a_lock_that_a_stage_waits_for_is_named() {
+    let waits = |lock: f64, sleep: f64| StageFigures {
+        locked_by: Some(("/srv/shop.db".to_owned(), 77, "python3".to_owned())),
+        computing: 1.0 - lock - sleep,
+        lock,
+        sleep,
+        ..stage(2, 100, 0, 0)
+    };
+    for (lock, sleep) in [(0.97, 0.0), (0.0, 0.97)] {
+        let found = verdict(&line(vec![stage(1, 2, 0, 98), waits(lock, sleep)]));
+        let kind = (found.kind, found.stage, found.cause.as_str());
+        assert_eq!(kind, (VerdictKind::Stage, Some(2), "waiting for a file lock"), "{}", found.text);
+        let text = "s2 waits 97 % of the time for a lock on /srv/shop.db, which python3 (PID 77) holds.";
+        assert_eq!((found.text.as_str(), found.remedies[0].id.as_str()), (text, "file-lock"));
+    }
+    let found = verdict(&line(vec![stage(1, 2, 0, 98), waits(0.1, 0.2)]));
+    assert_eq!(found.reason, "computing", "{}", found.text);
+}
+
+#[test]
 fn a_stage_that_is_stopped_again_and_again_is_throttled() {
     let limited = |stops| StageFigures {
         stopped: 0.7,
