@@ -476,6 +476,19 @@ pub fn tracer(pid: u32) -> Option<String> {
     if tracer == 0 { None } else { Process::read_stat(tracer).map(|process| process.comm) }
 }
 
+/// The low priority at which a process runs, such as `nice 19`; `None` if it runs at the default priority or above.
+pub fn low_priority(pid: u32) -> Option<String> {
+    low_priority_in(&text(format!("/proc/{pid}/stat")).ok()?)
+}
+
+fn low_priority_in(stat: &str) -> Option<String> {
+    const SCHED_IDLE: i64 = 5;
+    let words: Vec<&str> = stat.rsplit_once(')')?.1.split_ascii_whitespace().collect();
+    let number = |nth: usize| words.get(nth)?.parse::<i64>().ok();
+    let nice = number(16).filter(|&nice| nice > 0).map(|nice| format!("nice {nice}"));
+    if number(38) == Some(SCHED_IDLE) { Some("idle priority (SCHED_IDLE)".to_owned()) } else { nice }
+}
+
 /// Whether a process waits because its control group is frozen. False if the kernel hides the functions in which
 /// processes wait.
 pub fn is_frozen(pid: u32) -> bool {
@@ -537,6 +550,25 @@ mod tests {
         assert!(!process.of_kernel);
         let line = "2 (kthreadd) S 0 0 0 0 -1 2129984 0 0 0 0 0 3 0 0 20 0 1 0 2 0 0";
         assert!(Process::parse(2, line).unwrap().of_kernel);
+    }
+
+    #[test]
+    fn a_low_priority_is_read() {
+        let stat = |nice: i64, policy: i64| {
+            let middle = "0 ".repeat(21);
+            format!("7 (a b) R 5 6 7 0 -1 0 0 0 0 0 1 2 3 4 20 {nice} {middle}{policy} 0")
+        };
+        let of = |nice, policy| low_priority_in(&stat(nice, policy));
+        assert_eq!((of(0, 0), of(-5, 0), of(19, 0)), (None, None, Some("nice 19".to_owned())));
+        assert_eq!(of(0, 5).as_deref(), Some("idle priority (SCHED_IDLE)"));
+        let mut own = std::process::Command::new("nice").args(["-n", "7", "sleep", "60"]).spawn().unwrap();
+        let end = std::time::Instant::now() + std::time::Duration::from_secs(60);
+        while low_priority(own.id()).as_deref() != Some("nice 7") && std::time::Instant::now() < end {
+            std::thread::yield_now();
+        }
+        assert_eq!(low_priority(own.id()).as_deref(), Some("nice 7"));
+        own.kill().unwrap();
+        own.wait().unwrap();
     }
 
     #[test]

@@ -63,7 +63,7 @@ fn remedies_for(verdict: &PipelineVerdict, figures: &PipelineFigures) -> Vec<Rem
                 found.extend(remedies::of_stage(stage, verdict, figures));
                 found.extend(stage.peer.as_ref().filter(|_| verdict.kind == VerdictKind::Peer).map(remedy_beyond));
                 if verdict.kind == VerdictKind::Stage {
-                    found.extend(remedy_of_any_stage(stage));
+                    found.extend(priority_remedy(stage, figures).or_else(|| remedy_of_any_stage(stage)));
                 }
                 if verdict.kind == VerdictKind::Stage && stage.busy < BUSY && limit_remedy.is_none() {
                     found.extend(remedy_beside(stage, figures));
@@ -85,6 +85,7 @@ fn remedies_for(verdict: &PipelineVerdict, figures: &PipelineFigures) -> Vec<Rem
         }
         VerdictKind::Deadlock => found.push(deadlock_remedy(&verdict.cause)),
         VerdictKind::Cpu if verdict.reason == "CPUs are taken by other programs" => {
+            found.extend(figures.stages.iter().filter_map(|stage| priority_remedy(stage, figures)));
             let text = "other programs use the CPUs; find them with 'top', then stop them, lower their priority (renice, cpu.weight), or wait";
             found.push(remedy("cpu-busy", text, ""));
         }
@@ -129,6 +130,16 @@ fn remedy_beyond(peer: &PeerFigures) -> Remedy {
         Some(pid) => remedy("peer", format!("find out what limits {}", peer.name), format!("pipemark why {pid}")),
         None => remedy("peer", format!("check the CPUs and disks of {}, and the network to it", peer.name), ""),
     }
+}
+
+/// A remedy for a stage that waits for a CPU and runs at a low priority.
+fn priority_remedy(stage: &StageFigures, figures: &PipelineFigures) -> Option<Remedy> {
+    let priority = stage.low_priority.as_ref().filter(|_| stage.waiting_for_cpu * stage.present > ALSO)?;
+    let text = format!(
+        "{} runs at {priority}, so other programs come first: start it without nice or chrt, or raise its priority (as root: renice, chrt --other)",
+        name(figures, stage.number)
+    );
+    Some(remedy("cpu-priority", text, ""))
 }
 
 fn remedy_of_any_stage(stage: &StageFigures) -> Option<Remedy> {

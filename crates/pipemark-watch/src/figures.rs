@@ -415,6 +415,7 @@ fn stage(watcher: &Watcher, interval: &Interval, place: usize, number: usize) ->
         words: stage.words.clone(),
         collates: stage.collates,
         language: stage.language,
+        low_priority: stage.low_priority.clone(),
         locked_by: stage.locked_by.clone(),
         reads_others: stage.reads_others,
         writes_others: stage.writes_others,

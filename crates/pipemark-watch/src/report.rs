@@ -259,6 +259,9 @@ pub struct StageFigures {
     /// The language in which the stage's program is written; `None` if unknown, or if the stage makes no small writes.
     #[serde(skip)]
     pub language: Option<&'static str>,
+    /// The low priority at which the stage runs, such as `nice 19`; `None` if it runs at the default priority or above.
+    #[serde(skip)]
+    pub low_priority: Option<String>,
     /// Another program that holds a lock on a file which the stage has open, while the stage waits: the file's path, and
     /// the pid and name of that program.
     #[serde(skip)]

@@ -113,6 +113,8 @@ pub struct WatchedStage {
     pub(super) language: Option<&'static str>,
     /// The process whose language is still to be read; `None` if none is.
     pub(super) language_of: Option<u32>,
+    /// The low priority at which the stage runs; `None` if it runs at the default priority or above.
+    pub(super) low_priority: Option<String>,
     /// Another program that holds a lock on a file which the stage has open: the file's path, and the pid and name of
     /// that program.
     pub(super) locked_by: Option<(String, u32, String)>,

@@ -468,7 +468,7 @@ impl Watcher {
             let stage = &mut self.stages[place];
             (stage.name, stage.command, stage.since) = (name, command, Some(Instant::now()));
             (stage.words, stage.collates, stage.locale_of) = (words, collates, Some(pid).filter(|_| collates));
-            (stage.language, stage.language_of) = (None, Some(pid));
+            (stage.language, stage.language_of, stage.low_priority) = (None, Some(pid), process::low_priority(pid));
         }
         let stage = &mut self.stages[place];
         let first = &self.known[&shape.pids[0]].process;

@@ -340,6 +340,24 @@ fn the_holder_of_a_lock_that_a_stage_waits_for_is_named() {
 }
 
 #[test]
+fn a_stage_at_a_low_priority_gets_advice_on_it() {
+    let mut slow = [stage(1, 2, 0, 98), stage(2, 98, 1, 0)];
+    (slow[1].cpu, slow[1].cpu_wait, slow[1].waiting_for_cpu, slow[1].computing) = (Some(0.05), Some(0.9), 0.9, 0.08);
+    let found = |low: Option<&str>, idle: f64| {
+        let mut figures = line(slow.to_vec());
+        (figures.stages[1].low_priority, figures.limits.idle_cpus) = (low.map(str::to_owned), Some(idle));
+        let found = verdict(&figures);
+        (found.kind, found.remedies[0].clone())
+    };
+    for (idle, kind) in [(0.0, VerdictKind::Cpu), (1.5, VerdictKind::Stage)] {
+        let (of, remedy) = found(Some("nice 19"), idle);
+        assert_eq!((of, remedy.id.as_str()), (kind, "cpu-priority"));
+        assert!(remedy.text.starts_with("s2 runs at nice 19, so other programs come first"), "{}", remedy.text);
+        assert_ne!(found(None, idle).1.id, "cpu-priority");
+    }
+}
+
+#[test]
 fn a_stage_that_is_stopped_again_and_again_is_throttled() {
     let limited = |stops| StageFigures {
         stopped: 0.7,
