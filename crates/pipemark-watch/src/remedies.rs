@@ -314,6 +314,27 @@ mod tests {
     }
 
     #[test]
+    fn the_c_locale_is_advised_only_where_the_locale_costs_time() {
+        let is_advised = |command: &str| {
+            let found = found(command, "computing", |figures| figures.stages[0].collates = true);
+            found.iter().any(|remedy| remedy.id.ends_with("lc-all-c"))
+        };
+        for command in
+            ["sed s/[aeiou]/x/", "sed y/abc/xyz/", "grep -i get", "gawk {print(length)}", "gawk -F, /a/", "sort"]
+        {
+            assert!(is_advised(command), "{command}");
+        }
+        for command in
+            ["tr a-z A-Z", "cut -d: -f1", "wc -w", "sed -n 5p", "grep -v get", "sed s/GET/get/", "gawk {n+=$2}"]
+        {
+            assert!(!is_advised(command), "{command}");
+        }
+        for command in ["sed :a;N;s/[\\n]/,/;ta", "sed /[a-z]/H;x;p"] {
+            assert!(!is_advised(command), "{command}");
+        }
+    }
+
+    #[test]
     fn small_writes_get_the_advice_of_their_language() {
         let of = |command: &str, language| {
             ids_of(found(command, "small writes", |figures| figures.stages[0].language = language))
