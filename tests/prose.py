@@ -10,20 +10,25 @@ from pathlib import Path
 
 RULES = tomllib.loads((Path(__file__).parent / "prose.toml").read_text())
 BREAK = r"(?:[\s\\]|//[/!]?|^#)+"  # Phrases are found across line ends too, also in comments and strings.
-PHRASES = [
-    (re.compile(rf"\b{BREAK.join(map(re.escape, p.split()))}\b", re.I), p, new) for p, new in RULES["phrases"].items()
-]
+BREAKS = re.compile(BREAK)
 
 
 def matches(path, patterns):
     return any(fnmatch(path, pattern) for pattern in patterns)
 
 
+def occurrences(phrase, prose):
+    return re.finditer(rf"\b{BREAK.join(map(re.escape, phrase.split()))}\b", prose, re.I)
+
+
 def problems(path, text):
     prose = re.sub(r"^```.*?^```", lambda block: "\n" * block[0].count("\n"), text, flags=re.M | re.S)
-    for regex, phrase, better in PHRASES if not matches(path, RULES["pending"]) else []:
-        for match in regex.finditer(prose) if not matches(path, RULES["allowed"].get(phrase, [])) else []:
-            yield prose.count("\n", 0, match.start()) + 1, f"'{phrase}': write {better}"
+    # Searching for a plain string takes a tenth of the time, and most phrases don't occur.
+    joined = BREAKS.sub(" ", prose).lower()
+    for phrase, better in RULES["phrases"].items() if not matches(path, RULES["pending"]) else []:
+        if phrase.lower() in joined and not matches(path, RULES["allowed"].get(phrase, [])):
+            for match in occurrences(phrase, prose):
+                yield prose.count("\n", 0, match.start()) + 1, f"'{phrase}': write {better}"
     limit = next((width for pattern, width in RULES["widths"].items() if fnmatch(path, pattern)), None)
     for number, line in enumerate(prose.splitlines(), 1) if limit and not matches(path, RULES["long"]) else []:
         if len(line) > limit and not line.startswith(("|", "[", "<!--")):
