@@ -3,7 +3,7 @@
 use std::fs;
 use std::sync::OnceLock;
 
-use crate::program::{PIPEMARK, ProgramOutput, RunningProgram, bw, pipemark, run};
+use crate::program::{PIPEMARK, ProgramOutput, RunningProgram, bw, pipemark, placement, run};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -285,10 +285,11 @@ fn a_comparison_without_common_trials_fails() {
 
 #[test]
 fn real_results_are_compared() {
-    let started = RunningProgram::pipemark(&["bw", "--runs", "6", "--time", "20ms", "--place", "free", "--json", "-"]);
+    let started =
+        RunningProgram::pipemark(&["bw", "--runs", "6", "--time", "20ms", "--place", placement(), "--json", "-"]);
     let (one, _) = started.end();
     let files = Files::new();
-    let (base, new) = (files.put("base.json", &one.stdout), files.json("new.json", &bw("--runs 6 --place free")));
+    let (base, new) = (files.put("base.json", &one.stdout), files.json("new.json", &bw("--runs 6")));
     let report = compare(&[&base, &new, "--json", "-"]).measured();
     let changes: Vec<&Value> =
         report["groups"].as_array().unwrap().iter().flat_map(|group| group["changes"].as_array().unwrap()).collect();
@@ -299,7 +300,8 @@ fn real_results_are_compared() {
 
 #[test]
 fn the_noise_floor_is_measured_in_sessions() {
-    let words = ["--aa", "--sessions", "5", "--rounds", "4", "--with", "time=20ms,place=free", "--json", "-"];
+    let with = format!("time=20ms,place={}", placement());
+    let words = ["--aa", "--sessions", "5", "--rounds", "4", "--with", &with, "--json", "-"];
     let floor = compare(&words).measured();
     assert_eq!((&floor["rounds"], &floor["sessions"], &floor["pairs"]), (&json!(4), &json!(5), &json!(10)));
     // Both sides were measured separately. A comparison of one measurement with itself would show no noise.
@@ -343,7 +345,7 @@ fn sessions_under_one_label_are_compared_by_label() {
     let db = directory.path().join("pipes.db");
     let db = db.to_str().unwrap();
     let bw = |label: &str, more: &[&str]| {
-        let words = ["bw", "--runs", "4", "--time", "5ms", "--place", "free", "--db", db, "--label", label];
+        let words = ["bw", "--runs", "4", "--time", "5ms", "--place", placement(), "--db", db, "--label", label];
         pipemark(&[&words[..], more].concat())
     };
     let json = directory.path().join("base.json");

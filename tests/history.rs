@@ -7,7 +7,7 @@ use std::path::Path;
 use std::process::Command;
 
 use crate::program::history::{TestHistory, at, document, small};
-use crate::program::{PIPEMARK, pipemark};
+use crate::program::{PIPEMARK, pipemark, placement};
 use rusqlite::Connection;
 
 #[test]
@@ -33,7 +33,7 @@ fn exports_equal_the_written_json() {
 #[test]
 fn shown_runs_equal_the_printed_output() {
     let past = TestHistory::new();
-    let words = ["bw", "--block", "4k,64k", "--place", "free", "--runs", "2", "--time", "2ms"];
+    let words = ["bw", "--block", "4k,64k", "--place", placement(), "--runs", "2", "--time", "2ms"];
     let printed = past.run(&words);
     assert_eq!(printed.code(), Some(0), "{}", printed.stderr);
     assert_eq!(past.history(&["show"]), printed.stdout);
@@ -268,7 +268,8 @@ fn a_trend_distinguishes_changes_from_noise() {
     other["host"]["name"] = "elsewhere".into();
     past.import(&other);
 
-    let flags = ["block=4k", "place=free"];
+    let place = format!("place={}", placement());
+    let flags = ["block=4k", &place];
     let json = past.history(&[&["trend", "--format", "json"], &flags[..]].concat());
     let points: Vec<serde_json::Value> = serde_json::from_str(&json).unwrap();
     let verdicts: Vec<(i64, &str)> =
@@ -290,7 +291,7 @@ fn a_trend_distinguishes_changes_from_noise() {
     assert!(table.lines().all(|line| line.chars().count() <= 80), "{table}");
     // With --fail-on, the exit code reports a change: of one trial, and of all trials.
     for (words, code) in [
-        (&["block=4k", "place=free", "--fail-on", "worse"][..], 10),
+        (&["block=4k", &place, "--fail-on", "worse"][..], 10),
         (&["--fail-on", "worse"], 10),
         (&["--fail-on", "better"], 0),
         (&["--fail-on", "worse", "--threshold", "50%"], 0),
@@ -305,7 +306,7 @@ fn a_trend_distinguishes_changes_from_noise() {
         all.lines().any(|line| line.contains("pipe ") && line.contains("worse -30") && line.contains("in run 11")),
         "{all}"
     );
-    assert!(past.history(&["trend", "--limit", "6", "block=4k", "place=free"]).contains("too few to find a change"));
+    assert!(past.history(&["trend", "--limit", "6", "block=4k", &place]).contains("too few to find a change"));
 
     assert_eq!(
         past.history(&[&["trend", "--format", "csv", "--host", "elsewhere"], &flags[..]].concat()).lines().count(),

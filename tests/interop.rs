@@ -251,7 +251,10 @@ fn openmetrics_are_read_by_prometheus_s_own_parsers() {
 /// github-action-benchmark expects an array with these fields (its extractCustomBenchmarkResult).
 #[test]
 fn benchmark_json_has_the_fields_of_its_reader() {
-    let ended = run(&[PIPEMARK], &["bw", "--runs", "2", "--time", "2ms", "--place", "free", "--benchmark-json", "-"]);
+    let ended = run(
+        &[PIPEMARK],
+        &["bw", "--runs", "2", "--time", "2ms", "--place", program::placement(), "--benchmark-json", "-"],
+    );
     let benchmarks = ended.measured();
     for benchmark in benchmarks.as_array().unwrap() {
         assert!(benchmark["name"].is_string() && benchmark["unit"].is_string(), "{benchmark}");

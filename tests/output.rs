@@ -5,13 +5,16 @@ use std::fs;
 use std::io::Read;
 use std::process::{Command, Stdio};
 
-use crate::program::{self, PIPEMARK, file, pipemark, samples, trials};
+use crate::program::{self, PIPEMARK, file, pipemark, placement, samples, trials};
 use serde_json::Value;
 
-const SMALL: [&str; 9] = ["bw", "--place", "free", "--block", "4k,64k", "--runs", "2", "--time", "3ms"];
+/// The words of a short measurement.
+fn words() -> [&'static str; 9] {
+    ["bw", "--place", placement(), "--block", "4k,64k", "--runs", "2", "--time", "3ms"]
+}
 
 fn small(more: &[&str]) -> program::ProgramOutput {
-    pipemark(&[&SMALL[..], more].concat())
+    pipemark(&[&words()[..], more].concat())
 }
 
 /// The first violation of the schema in `value`, if any. Supports only the keywords that our schema uses, and
@@ -93,7 +96,7 @@ fn documents_match_the_schema() {
         &["--json", "-", "--place", "0:1000"],
         &["--json", "-", "--verify", "xor,full", "--baseline", "verify=xor", "--pages", "huge", "--read-delay", "9"],
     ] {
-        let words: Vec<&str> = SMALL.iter().copied().filter(|word| !["--place", "free"].contains(word)).collect();
+        let words: Vec<&str> = words().into_iter().filter(|word| !["--place", placement()].contains(word)).collect();
         let document = pipemark(&[&words[..], more].concat()).document();
         assert_eq!(schema_violation(&schema, &schema, &document, "document"), None);
         // The check itself detects errors in an invalid document.
@@ -182,8 +185,8 @@ fn csv_and_json_agree() {
 #[test]
 fn a_reader_that_leaves_is_no_error() {
     for words in [
-        &SMALL[..],
-        &[&SMALL[..], &["--json", "-"]].concat(),
+        &words()[..],
+        &[&words()[..], &["--json", "-"]].concat(),
         &["list"],
         &["list", "machine"],
         &["list", "machine", "--format", "json"],
@@ -198,7 +201,7 @@ fn a_reader_that_leaves_is_no_error() {
         child.stderr.take().unwrap().read_to_string(&mut error).unwrap();
         assert_eq!((child.wait().unwrap().code(), error.as_str()), (Some(0), ""), "{words:?}");
     }
-    let script = format!("{PIPEMARK} bw --place free --runs 1 --time 2ms --no-save --csv - | head -1");
+    let script = format!("{PIPEMARK} bw --place {} --runs 1 --time 2ms --no-save --csv - | head -1", placement());
     let output = Command::new("bash").args(["-o", "pipefail", "-c", &script]).output().unwrap();
     assert!(output.stderr.is_empty() && output.status.success(), "{output:?}");
     assert!(output.stdout.starts_with(b"suite,"));
@@ -217,7 +220,7 @@ fn a_full_disk_is_code_1_and_the_table_comes() {
         assert!(ended.code() == Some(1) && !others(&ended), "{}", ended.stderr);
     }
     let full = fs::File::options().write(true).open("/dev/full").unwrap();
-    let small = [&SMALL[..], &["--no-save"]].concat();
+    let small = [&words()[..], &["--no-save"]].concat();
     for words in [&small[..], &["list"], &["list", "machine"], &["--help"], &["--version"]] {
         let output = Command::new(PIPEMARK).args(words).stdout(full.try_clone().unwrap()).output().unwrap();
         let error = String::from_utf8(output.stderr).unwrap();
@@ -401,7 +404,8 @@ fn missing_proc_is_reported() {
 /// Each run and each trial is a line of JSON. With '-', standard output has only these lines.
 #[test]
 fn lines_are_written_for_runs_and_trials() {
-    let words = ["bw", "--block", "4k,64k", "--runs", "2", "--time", "5ms", "--place", "free", "--json-lines", "-"];
+    let words =
+        ["bw", "--block", "4k,64k", "--runs", "2", "--time", "5ms", "--place", placement(), "--json-lines", "-"];
     let ended = pipemark(&words);
     assert_eq!(ended.code(), Some(0), "{}", ended.stderr);
     let lines: Vec<serde_json::Value> =

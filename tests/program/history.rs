@@ -7,19 +7,17 @@ use rusqlite::Connection;
 use serde_json::Value;
 use tempfile::TempDir;
 
-use super::{ProgramOutput, pipemark};
+use super::{ProgramOutput, pipemark, placement};
 
 /// A temporary directory with a database.
 pub struct TestHistory {
     directory: TempDir,
 }
 
-/// The words of a short measurement: five runs of one trial.
-pub const SMALL: [&str; 8] = ["bw", "--block", "4k", "--place", "free", "--runs", "5", "--time"];
-
-/// [`SMALL`] with a time and `--quiet`, followed by `more`.
+/// The words of a short measurement, five runs of one trial, followed by `more`.
 pub fn small<'a>(more: &[&'a str]) -> Vec<&'a str> {
-    [&SMALL[..], &["2ms", "--quiet"], more].concat()
+    let words = ["bw", "--block", "4k", "--place", placement(), "--runs", "5", "--time", "2ms", "--quiet"];
+    [&words[..], more].concat()
 }
 
 impl TestHistory {
