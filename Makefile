@@ -29,7 +29,7 @@ PIPEMARK = target/release/pipemark
 SLOW = docs:: engines:: entrants:: extending:: faults:: history_faults:: hostile:: kills:: languages:: large_pipe:: lines_suite:: links:: \
 	link_cleanup:: report:: restrictions:: tampering:: the_four_programs
 
-.PHONY: all run build check test lint tests tools real real-small test-spark bench-spark soak fuzz bench results size book picture install files dist test-dist test-kernels release-check msrv deny api clean
+.PHONY: all run build check test lint format clippy checks tests tools real real-small test-spark bench-spark soak fuzz bench results size book picture install files dist test-dist test-kernels release-check msrv deny api clean
 
 all: build
 
@@ -45,15 +45,20 @@ check: lint
 
 # Tests, and the script that looks for their tools, write to this file what they skip.
 test: export PIPEMARK_SKIPPED = $(CURDIR)/build/skipped
-# Incremental compilation would only slow down this single full build.
-test: export CARGO_INCREMENTAL = 0
-test: tools lint tests real-small
+# Incremental compilation and line numbers in backtraces would only slow down this single full build.
+test soak: export CARGO_INCREMENTAL = 0
+test soak: export CARGO_PROFILE_DEV_DEBUG = none
+test: tools checks tests real-small
 	@if [ -s build/skipped ]; then echo; echo "Skipped here:"; sort -u build/skipped | sed 's/^/  /'; \
 	else echo; echo "Nothing was skipped."; fi
 
+# clippy-driver compiles as rustc does, and lints too. With `cargo clippy`, dependencies would be compiled a second time.
+LINTING = --config 'build.rustc-workspace-wrapper="clippy-driver"'
+tests soak: export CLIPPY_ARGS = -Dwarnings__CLIPPY_HACKERY__
+
 # Includes the examples and the documentation's tests.
-tests: tools lint
-	$(CARGO) test --locked --workspace -- --test-threads 4
+tests: tools checks
+	$(CARGO) $(LINTING) test --locked --workspace -- --test-threads 4
 
 # After all other tests, because verdicts need an idle machine.
 real-small: tests
@@ -74,8 +79,8 @@ $(SPARK)/spark-submit:
 	$(SPARK)/python -m pip install -q pyspark==4.0.1
 
 soak:
-	PROPTEST_CASES=2000 $(CARGO) test --locked --workspace --lib
-	$(CARGO) test --locked --workspace --lib --bins --tests -- --ignored soak_
+	PROPTEST_CASES=2000 $(CARGO) $(LINTING) test --locked --workspace --lib
+	$(CARGO) $(LINTING) test --locked --workspace --lib --bins --tests -- --ignored soak_
 
 # The same flags as cargo-fuzz, without needing it.
 FUZZ_TIME ?= 600
@@ -87,10 +92,17 @@ fuzz:
 	$(CARGO) +nightly run --release --locked --manifest-path fuzz/Cargo.toml --target-dir build/fuzz \
 		--target $$(rustc -vV | sed -n 's/^host: //p') --bin lines -- -max_total_time=$(FUZZ_TIME) build/corpus/lines
 
-# rustdoc reuses what clippy has compiled. Other languages are checked only where that is quick.
-lint:
+# rustdoc reuses what clippy has compiled.
+lint: format clippy checks
+
+format:
 	$(CARGO) fmt --all --check
+
+clippy: format
 	$(CARGO) clippy --locked --workspace --all-targets -- -D warnings
+
+# What of `make lint` isn't part of compiling. Other languages are checked only where that is quick.
+checks: format
 	$(CARGO) metadata --locked --format-version 1 --manifest-path fuzz/Cargo.toml >/dev/null
 	RUSTDOCFLAGS='-D warnings' $(CARGO) doc --locked --no-deps -p pipeio -p pipeio-harness
 	@if command -v gofmt >/dev/null; then \
