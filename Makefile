@@ -2,7 +2,8 @@
 #
 #   make run     build and measure this machine's pipes (about 30 seconds of measuring)
 #   make check   what to run while working: lint and the quick tests; needs no root, no browser, no network
-#   make test    lint, then every test; installs the tools that tests need, and lists skipped tests at the end
+#   make test    lint and all tests but the long ones; installs the tools that tests need, and lists skipped tests at the end
+#   make test-long  tests that take up to a minute each, such as sweeps over many sizes; before a release, after make test
 #   make real    `pipemark why` on real pipelines with known bottlenecks; installs the programs that they need
 #   make soak    tests that take minutes each, for rare events
 #   make test-spark   the line job on Apache Spark; needs Java 17, installs pyspark (460 MB) in build/spark
@@ -27,9 +28,9 @@ PIPEMARK = target/release/pipemark
 
 # Whole-program tests that need root, a browser, other compilers or the network, or take more than a few seconds.
 SLOW = docs:: engines:: entrants:: extending:: faults:: history_faults:: hostile:: kills:: languages:: large_pipe:: lines_suite:: links:: \
-	link_cleanup:: report:: restrictions:: tampering:: the_four_programs
+	link_cleanup:: report:: restrictions:: tampering::
 
-.PHONY: all run build check test lint format clippy checks tests tools real real-small test-spark bench-spark soak fuzz bench results size book picture install files dist test-dist test-kernels release-check msrv deny api clean
+.PHONY: all run build check test lint format clippy checks tests test-long tools real real-small test-spark bench-spark soak fuzz bench results size book picture install files dist test-dist test-kernels release-check msrv deny api clean
 
 all: build
 
@@ -46,19 +47,22 @@ check: lint
 # Tests, and the script that looks for their tools, write to this file what they skip.
 test: export PIPEMARK_SKIPPED = $(CURDIR)/build/skipped
 # Incremental compilation and line numbers in backtraces would only slow down this single full build.
-test soak: export CARGO_INCREMENTAL = 0
-test soak: export CARGO_PROFILE_DEV_DEBUG = none
+test test-long soak: export CARGO_INCREMENTAL = 0
+test test-long soak: export CARGO_PROFILE_DEV_DEBUG = none
 test: tools checks tests real-small
 	@if [ -s build/skipped ]; then echo; echo "Skipped here:"; sort -u build/skipped | sed 's/^/  /'; \
 	else echo; echo "Nothing was skipped."; fi
 
 # clippy-driver compiles as rustc does, and lints too. With `cargo clippy`, dependencies would be compiled a second time.
 LINTING = --config 'build.rustc-workspace-wrapper="clippy-driver"'
-tests soak: export CLIPPY_ARGS = -Dwarnings__CLIPPY_HACKERY__
+tests test-long soak: export CLIPPY_ARGS = -Dwarnings__CLIPPY_HACKERY__
 
-# Includes the examples and the documentation's tests.
+# Includes the examples and the documentation's tests. Many tests wait, so there are more threads than CPUs.
 tests: tools checks
-	$(CARGO) $(LINTING) test --locked --workspace -- --test-threads 4
+	$(CARGO) $(LINTING) test --locked --workspace -- --test-threads 6
+
+test-long:
+	$(CARGO) $(LINTING) test --locked --workspace --lib --bins --tests -- --test-threads 4 --ignored long_
 
 # After all other tests, because verdicts need an idle machine.
 real-small: tests

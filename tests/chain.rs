@@ -28,8 +28,18 @@ fn trial(words: &[&str]) -> (Value, Option<i32>) {
 
 #[test]
 fn every_byte_comes_through() {
-    for stage in ["cat", "relay", "cat | relay --method read-write | relay"] {
-        for length in ["0", "1", "2", "17", "256"] {
+    bytes_come_through(&["cat | relay --method read-write | relay"], &["0", "1", "17"]);
+}
+
+#[test]
+#[ignore = "long"]
+fn long_every_byte_comes_through() {
+    bytes_come_through(&["cat", "relay", "cat | relay --method read-write | relay"], &["0", "1", "2", "17", "256"]);
+}
+
+fn bytes_come_through(stages: &[&str], lengths: &[&str]) {
+    for &stage in stages {
+        for &length in lengths {
             let (document, code) = trial(&["--length", length, "--stage", stage, "--verify", "full", "--total", "3m"]);
             let record = &document["trials"][0];
             assert_eq!(code, Some(0), "{length} × {stage}: {}", record["reason"]);
@@ -279,7 +289,8 @@ fn a_thousand_stages_need_no_more_descriptors_than_are_allowed() {
 }
 
 #[test]
-fn a_thousand_relays_pass_every_byte() {
+#[ignore = "long"]
+fn long_a_thousand_relays_pass_every_byte() {
     let (document, code) = trial(&["--length", "1024", "--stage", "relay", "--verify", "full"]);
     assert_eq!(code, Some(0), "{}", document["trials"][0]["reason"]);
 }

@@ -2,7 +2,8 @@
 //! contract. pipemark checks this; in `make soak`, entrants/check.py does too.
 
 use std::fs;
-use std::path::PathBuf;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use crate::program::PIPEMARK;
@@ -40,27 +41,65 @@ fn languages() -> Vec<String> {
     languages
 }
 
-/// Builds and runs each program with pipemark, with both patterns and with a block size that doesn't divide the total.
-/// Before its first run, each program must detect a changed byte.
+const CASES: [&str; 2] = [
+    "{ block = \"64k\", total = 5_000_001, verify = \"full\" },\n",
+    "{ block = \"512\", total = 100_001, verify = \"xor\" },\n",
+];
+
+/// A directory with the same entrants, except that Zig doesn't optimise its programs, because that takes a minute.
+fn quick_entrants() -> PathBuf {
+    let (from, to) = (root().join("entrants"), root().join("build/quick/entrants"));
+    fs::create_dir_all(to.join("zig")).unwrap();
+    for entry in fs::read_dir(&from).unwrap().map(Result::unwrap) {
+        let link = to.join(entry.file_name());
+        if entry.path().is_dir() && !link.exists() {
+            symlink(entry.path(), link).unwrap();
+        }
+    }
+    for entry in fs::read_dir(from.join("zig")).unwrap().map(Result::unwrap) {
+        let text = fs::read_to_string(entry.path()).unwrap().replace("ReleaseFast", "Debug");
+        let copy = to.join("zig").join(entry.file_name());
+        // A new time of change would trigger a new build.
+        if fs::read_to_string(&copy).ok().as_ref() != Some(&text) {
+            fs::write(copy, text).unwrap();
+        }
+    }
+    to
+}
+
 #[test]
 fn every_program_of_every_language_is_measured_and_notices_a_changed_byte() {
+    check_programs(&quick_entrants(), 1);
+}
+
+#[test]
+#[ignore = "long"]
+fn long_every_optimised_program_is_measured_and_notices_a_changed_byte() {
+    check_programs(&root().join("entrants"), 2);
+}
+
+/// Builds and runs each program with pipemark in the first one or two cases, which have different patterns, and block
+/// sizes that don't divide the total. Before its first run, each program must detect a changed byte.
+fn check_programs(entrants: &Path, cases: usize) {
     let languages = languages();
     let directory = tempfile::TempDir::new().unwrap();
     let suite = directory.path().join("check.toml");
     let text = format!(
         "name = \"check\"\ntitle = \"Check\"\n[defaults]\nplace = \"free\"\n[[experiment]]\nname = \"check\"\n\
          title = \"Check\"\naxes = {{ language = {languages:?}, program = [\"idiomatic\", \"tuned\"] }}\ncases = [\n\
-         {{ block = \"64k\", total = 5_000_001, verify = \"full\" }},\n\
-         {{ block = \"512\", total = 100_001, verify = \"xor\" }},\n]\n"
+         {}]\n",
+        CASES[..cases].concat()
     );
     fs::write(&suite, text).unwrap();
-    let (code, json) = pipemark(&["run", suite.to_str().unwrap(), "--runs", "1", "--json", "-"]);
+    let entrants = entrants.to_str().unwrap();
+    let words = ["run", suite.to_str().unwrap(), "--entrants", entrants, "--runs", "1", "--json", "-"];
+    let (code, json) = pipemark(&words);
     assert_eq!(code, Some(0));
     let document: Value = serde_json::from_str(&json).unwrap();
     let trials = document["trials"].as_array().unwrap();
-    let entrants: Vec<&Value> = trials.iter().filter(|trial| !trial["params"]["language"].is_null()).collect();
-    assert_eq!(entrants.len(), languages.len() * 2 * 2);
-    for trial in entrants {
+    let measured: Vec<&Value> = trials.iter().filter(|trial| !trial["params"]["language"].is_null()).collect();
+    assert_eq!(measured.len(), languages.len() * 2 * cases);
+    for trial in measured {
         assert_eq!(
             (&trial["status"], &trial["verified"]),
             (&"ok".into(), &true.into()),

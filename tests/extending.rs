@@ -76,7 +76,8 @@ fn a_new_filter() {
 }
 
 #[test]
-fn a_new_language() {
+#[ignore = "long"]
+fn long_a_new_language() {
     let directory = TempDir::new().unwrap();
     let commands = follow("A new language", directory.path());
     assert_eq!(commands.len(), 2);

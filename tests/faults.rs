@@ -79,7 +79,17 @@ fn a_killed_end_fails_its_trial_and_not_the_others() {
 
 #[test]
 fn nothing_outlives_a_killed_parent() {
-    for step in 0..60 {
+    kill_parent((0..60).step_by(6));
+}
+
+#[test]
+#[ignore = "long"]
+fn long_nothing_outlives_a_killed_parent() {
+    kill_parent(0..60);
+}
+
+fn kill_parent(steps: impl Iterator<Item = u64>) {
+    for step in steps {
         let words =
             ["bw", "--place", "free", "--pairs", "2", "--time", "5ms", "--runs", "3", "--json", "pipemark.json"];
         let started = RunningProgram::pipemark(&words);
@@ -137,7 +147,17 @@ fn an_interruption_keeps_what_was_measured() {
 
 #[test]
 fn an_interruption_at_any_moment_ends_it_whole() {
-    for step in 0..25u64 {
+    interrupt((0..25).step_by(4));
+}
+
+#[test]
+#[ignore = "long"]
+fn long_an_interruption_at_any_moment_ends_it_whole() {
+    interrupt(0..25);
+}
+
+fn interrupt(steps: impl Iterator<Item = u64>) {
+    for step in steps {
         let words = ["bw", "--place", "free", "--time", "5ms", "--runs", "3", "--csv", "pipemark.csv"];
         let started = RunningProgram::pipemark(&words);
         thread::sleep(Duration::from_micros(step * step * 600));
@@ -198,11 +218,21 @@ fn a_hang_is_ended_with_its_reasons() {
     assert!(ended.stderr.contains(reason));
 }
 
+/// a_hang_is_ended_with_its_reasons stops the sink, and so fills its pipe.
 #[test]
-fn full_and_empty_pipes_are_distinguished() {
-    for (stopped, held) in
-        [(Role::Sink, "its pipe held 65536 of 65536 bytes"), (Role::Source, "its pipe held 0 of 65536")]
-    {
+fn an_empty_pipe_is_named() {
+    stop_an_end(&[(Role::Source, "its pipe held 0 of 65536")]);
+}
+
+#[test]
+#[ignore = "long"]
+fn long_full_and_empty_pipes_are_distinguished() {
+    let full = (Role::Sink, "its pipe held 65536 of 65536 bytes");
+    stop_an_end(&[full, (Role::Source, "its pipe held 0 of 65536")]);
+}
+
+fn stop_an_end(cases: &[(Role, &str)]) {
+    for &(stopped, held) in cases {
         let words = ["bw", "--place", "free", "--time", "4s", "--limit", "5s", "--runs", "1"];
         let mut started = RunningProgram::pipemark(&words);
         let end = started.end_with(stopped);

@@ -4,22 +4,31 @@ use std::process::Command;
 
 use crate::program::PIPEMARK;
 
+/// Cases that wait little.
 #[test]
 fn hostile_environments_lose_no_bytes() {
-    hostile(1, "250");
+    let quick = "dev_full stderr_full all_closed few_fds fsize sealed tiny_pipes ptys deleted truncated sparse \
+                 packets onto_itself append_together fifo no_proc inherited event_descriptors setuid_stage little_memory";
+    hostile(1, "250", &quick.split_whitespace().collect::<Vec<_>>());
 }
 
 #[test]
-#[ignore = "takes minutes"]
-fn soak_hostile_surroundings() {
-    hostile(2000, "1800");
+#[ignore = "long"]
+fn long_hostile_environments_lose_no_bytes() {
+    hostile(1, "250", &[]);
 }
 
-/// Runs tests/hostile.py repeatedly until it has made this number of tries.
-fn hostile(tries: u32, seconds: &str) {
+#[test]
+#[ignore = "soak"]
+fn soak_hostile_surroundings() {
+    hostile(2000, "1800", &[]);
+}
+
+/// Runs tests/hostile.py repeatedly until it has made this number of tries. Words select cases by name.
+fn hostile(tries: u32, seconds: &str, words: &[&str]) {
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/hostile.py");
     let mut command = Command::new("timeout");
-    command.args([seconds, "python3", script, PIPEMARK]).env("PIPEMARK_TRIES", tries.to_string());
+    command.args([seconds, "python3", script, PIPEMARK]).args(words).env("PIPEMARK_TRIES", tries.to_string());
     let output = command.output().unwrap();
     let printed = String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{printed}");

@@ -273,7 +273,8 @@ fn a_change_triggers_a_new_build() {
 }
 
 #[test]
-fn a_language_outside_the_suite_takes_part() {
+#[ignore = "long"]
+fn long_a_language_outside_the_suite_takes_part() {
     let fake_entrants = FakeEntrants::new(&["honest", "c"]);
     let words = ["run", "languages", "--only", "honest", "--scale", "0.000001", "--runs", "1", "--json", "-"];
     let output = fake_entrants.command(&words).output().unwrap();
@@ -286,6 +287,11 @@ fn a_language_outside_the_suite_takes_part() {
     let honest = trial(&document, "honest");
     let wanted = honest["baseline"].as_str().unwrap();
     assert!(wanted.contains("language=c"), "{wanted}");
+}
+
+#[test]
+fn unknown_languages_and_useless_flags_are_refused() {
+    let fake_entrants = FakeEntrants::new(&["honest", "c"]);
     for (words, expected) in [
         (&["run", "languages", "--only", "honst"][..], "did you mean honest?"),
         (&["run", "quick"], "--entrants is for suites"),

@@ -5,7 +5,8 @@ use crate::program::{number, pipemark, samples, trials};
 use serde_json::Value;
 
 #[test]
-fn the_whole_suite_runs_at_a_small_scale() {
+#[ignore = "long"]
+fn long_the_whole_suite_runs_at_a_small_scale() {
     let document = pipemark(&["run", "large-pipe", "--scale", "0.002", "--runs", "1", "--json", "-"]).measured();
     let of = |experiment: &str| -> Vec<&Value> {
         let all = document["trials"].as_array().unwrap();

@@ -48,8 +48,21 @@ fn measure(directory: &Path, feed: &str, filter: &str, path: &str) -> (Value, Ou
 
 #[test]
 fn every_feed_passes_through_our_filters_and_the_sink() {
-    for feed in ["yes-short", "yes-middle", "yes-long", "file", "zcat"] {
-        for filter in ["sink", "lines-1", "lines-all"] {
+    for (feed, filter) in [("yes-short", "lines-1"), ("yes-middle", "sink"), ("file", "lines-all"), ("zcat", "lines-1")]
+    {
+        pass_through(&[feed], &[filter]);
+    }
+}
+
+#[test]
+#[ignore = "long"]
+fn long_every_feed_passes_through_our_filters_and_the_sink() {
+    pass_through(&["yes-short", "yes-middle", "yes-long", "file", "zcat"], &["sink", "lines-1", "lines-all"]);
+}
+
+fn pass_through(feeds: &[&str], filters: &[&str]) {
+    for &feed in feeds {
+        for &filter in filters {
             let (record, output) = trial(feed, filter, &[]);
             assert_eq!(output.status.code(), Some(0), "{feed} {filter}: {record}");
             assert_eq!(record["status"], "ok", "{feed} {filter}: {}", record["reason"]);

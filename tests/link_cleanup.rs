@@ -122,13 +122,22 @@ fn kill(link: &str, mode: &str, kills: &[(usize, Duration)]) -> Vec<String> {
 
 #[test]
 fn nothing_remains_of_a_link_whose_end_is_killed() {
+    kill_each_process("shm", "throughput");
+    kill_each_process("posix-mq", "throughput");
+    kill_each_process("fifo", "latency");
+}
+
+#[test]
+#[ignore = "long"]
+fn long_nothing_remains_of_a_link_whose_end_is_killed() {
     for link in LINKS {
         kill_each_process(link, "throughput");
     }
 }
 
 #[test]
-fn nothing_remains_of_two_links_whose_end_is_killed() {
+#[ignore = "long"]
+fn long_nothing_remains_of_two_links_whose_end_is_killed() {
     for link in ["fifo", "unix-stream", "sysv-mq", "posix-mq", "shm", "process-vm"] {
         kill_each_process(link, "latency");
     }
@@ -136,10 +145,9 @@ fn nothing_remains_of_two_links_whose_end_is_killed() {
 
 /// Kills the parent at several times after it has started the first process of a run. A keeper creates its link within
 /// about a millisecond.
-#[test]
-fn nothing_remains_of_a_link_whose_parent_is_killed() {
-    for link in LINKS {
-        for step in 0..8u32 {
+fn kill_parent(links: &[&str], steps: impl Iterator<Item = u32> + Clone) {
+    for &link in links {
+        for step in steps.clone() {
             let words = ["bw", "--link", link, "--place", "free", "--pairs", "2", "--time", "5ms", "--runs", "3"];
             let mut started = RunningProgram::pipemark(&words);
             while started.children().is_empty() && !started.is_over() {}
@@ -151,6 +159,17 @@ fn nothing_remains_of_a_link_whose_parent_is_killed() {
             assert_eq!(ended.stderr, "", "{link}: nobody is left to complain");
         }
     }
+}
+
+#[test]
+fn nothing_remains_of_a_link_whose_parent_is_killed() {
+    kill_parent(&["unix-stream", "sysv-mq", "pty"], (0..8).step_by(2));
+}
+
+#[test]
+#[ignore = "long"]
+fn long_nothing_remains_of_a_link_whose_parent_is_killed() {
+    kill_parent(&LINKS, 0..8);
 }
 
 /// A stopped keeper doesn't block its parent forever, and the objects that the keeper created are removed.

@@ -9,8 +9,8 @@ use std::thread;
 use std::time::Duration;
 
 use crate::program::{
-    self, PIPEMARK, RunningProgram, bw, bw_under, number, only_trial, pipemark, refusing, report_skip, samples,
-    sysv_queues, trials,
+    self, PIPEMARK, RunningProgram, bw, bw_under, number, only_trial, pipemark, placement, refusing, report_skip,
+    samples, sysv_queues, trials,
 };
 use rustix::process::Signal;
 use serde_json::Value;
@@ -83,17 +83,36 @@ fn pipes_around_their_capacity() {
     measure_around("fifo", &sizes);
 }
 
+/// The size of a stream socket's buffer.
+fn send_buffer(link: &str) -> u64 {
+    let document = bw(&format!("--link {link} --time 1ms"));
+    number(&samples(only_trial(&document))[0]["send_buffer"])
+}
+
+/// A few of the sizes that the long tests below measure.
 #[test]
-fn stream_sockets_around_their_buffers() {
+fn sockets_and_memory_above_their_limit() {
+    let larger = send_buffer("unix-stream") + 1;
+    let limited = "socketpair,unix-stream,tcp,unix-seqpacket,unix-dgram";
+    let all = measure_and_verify(&format!("--link {limited} --block {larger} --read-block 100001"));
+    assert!(all.len() >= 4, "{} trials", all.len());
+    measure_and_verify("--link shm --capacity 5000 --mode throughput,latency --block 4999,5001");
+    measure_and_verify("--link shm --capacity 5000 --send in-place --recv in-place,read --block 5001");
+    measure_and_verify("--link process-vm --mode throughput,latency --block 524289");
+}
+
+#[test]
+#[ignore = "long"]
+fn long_stream_sockets_around_their_buffers() {
     for link in ["socketpair", "unix-stream", "tcp"] {
-        let document = bw(&format!("--link {link} --time 1ms"));
-        let buffer = number(&samples(only_trial(&document))[0]["send_buffer"]);
+        let buffer = send_buffer(link);
         measure_around(link, &format!("1,{},{buffer},{},65537", buffer - 1, buffer + 1));
     }
 }
 
 #[test]
-fn message_sockets_around_their_limit() {
+#[ignore = "long"]
+fn long_message_sockets_around_their_limit() {
     for link in ["unix-seqpacket", "unix-dgram"] {
         for buffer in ["default", "10000"] {
             let document = bw(&format!("--link {link} --buffer {buffer} --time 1ms"));
@@ -127,7 +146,8 @@ fn queues_around_their_limit() {
 }
 
 #[test]
-fn memory_around_its_ring() {
+#[ignore = "long"]
+fn long_memory_around_its_ring() {
     measure_around("shm", "1,63,65,4095,4097,1048575,1048577");
     measure_around("shm --capacity 5000", "1,2499,2501,4999,5000,5001,10001");
     for (send, recv) in [("in-place", "in-place"), ("in-place", "read"), ("write", "in-place")] {
@@ -199,12 +219,23 @@ fn socket_buffers_are_an_axis_and_are_read_back() {
 
 #[test]
 fn other_ways_to_send_over_sockets() {
-    let sent = measure_and_verify(
-        "--link socketpair,unix-stream,tcp --send io-uring --recv read,io-uring --block 1,5000,100001",
-    );
-    assert!(sent.is_empty() || sent.len() == 18);
+    other_ways_to_send("5000,100001", "block,poll");
+}
+
+#[test]
+#[ignore = "long"]
+fn long_other_ways_to_send_over_sockets() {
+    other_ways_to_send("1,5000,100001", "block,poll,spin");
+}
+
+fn other_ways_to_send(blocks: &str, waits: &str) {
+    let (of_blocks, of_waits) = (blocks.split(',').count(), waits.split(',').count());
+    let sent = measure_and_verify(&format!(
+        "--link socketpair,unix-stream,tcp --send io-uring --recv read,io-uring --block {blocks}"
+    ));
+    assert!(sent.is_empty() || sent.len() == 6 * of_blocks);
     let document =
-        bw_under(&[PIPEMARK], "--link tcp --send zerocopy --block 1,5000,100001,1048577 --verify full --time 3ms")
+        bw_under(&[PIPEMARK], &format!("--link tcp --send zerocopy --block {blocks},1048577 --verify full --time 3ms"))
             .document();
     for trial in trials(&document) {
         // Small messages need little locked memory, so they work wherever the kernel has MSG_ZEROCOPY.
@@ -212,10 +243,10 @@ fn other_ways_to_send_over_sockets() {
         let verified = was_measured(trial) && trial["verified"] == true;
         assert!(verified || !fits && text(trial, "reason").contains("locked memory"), "{trial}");
     }
-    let document = bw(
-        "--link socketpair,unix-stream,tcp --send sendfile,splice --wait block,poll,spin --block 1,5000,100001 --verify xor --time 3ms",
-    );
-    assert_eq!(trials(&document).len(), 54);
+    let document = bw(&format!(
+        "--link socketpair,unix-stream,tcp --send sendfile,splice --wait {waits} --block {blocks} --verify xor --time 3ms"
+    ));
+    assert_eq!(trials(&document).len(), 6 * of_blocks * of_waits);
     assert!(trials(&document).into_iter().all(|trial| trial["verified"] == true && trial["copies"] == 1));
 }
 
@@ -405,22 +436,37 @@ fn skip_reason(launcher: &[&str], link: &str) -> String {
     text(one, "reason").to_owned()
 }
 
+/// The links that need a call which a system-call filter may forbid.
+const FORBIDDEN: [(&str, &str); 6] = [
+    ("sysv-mq", "msgget"),
+    ("posix-mq", "mq_open"),
+    ("process-vm", "process_vm_readv"),
+    ("unix-stream", "socket"),
+    ("tcp", "socket"),
+    ("fifo", "mknodat"),
+];
+
+fn assert_forbidden(link: &str, call: &str, error: &str) {
+    let reason = skip_reason(&refusing(error, call), link);
+    assert!(reason.contains(&format!("--link {link}")) && reason.contains("filter"), "{error}: {reason}");
+    // A bare error code would mean that this refusal has no message of its own.
+    assert!(!reason.ends_with("(os error 1)") && !reason.ends_with("(os error 38)"), "{error}: {reason}");
+}
+
+#[test]
+#[ignore = "long"]
+fn long_calls_forbidden_by_seccomp_are_skipped_with_a_reason() {
+    for (link, call) in FORBIDDEN {
+        for error in ["EPERM", "ENOSYS"] {
+            assert_forbidden(link, call, error);
+        }
+    }
+}
+
 #[test]
 fn calls_forbidden_by_seccomp_are_skipped_with_a_reason() {
-    for (link, call) in [
-        ("sysv-mq", "msgget"),
-        ("posix-mq", "mq_open"),
-        ("process-vm", "process_vm_readv"),
-        ("unix-stream", "socket"),
-        ("tcp", "socket"),
-        ("fifo", "mknodat"),
-    ] {
-        for error in ["EPERM", "ENOSYS"] {
-            let reason = skip_reason(&refusing(error, call), link);
-            assert!(reason.contains(&format!("--link {link}")) && reason.contains("filter"), "{error}: {reason}");
-            // A bare error code would mean that this refusal has no message of its own.
-            assert!(!reason.ends_with("(os error 1)") && !reason.ends_with("(os error 38)"), "{error}: {reason}");
-        }
+    for ((link, call), error) in FORBIDDEN.into_iter().zip(["EPERM", "ENOSYS"].into_iter().cycle()) {
+        assert_forbidden(link, call, error);
     }
     // A kernel without TCP/IP returns this error. The filter returns it for all sockets.
     let reason = skip_reason(&refusing("EAFNOSUPPORT", "socket"), "tcp");
@@ -437,7 +483,17 @@ fn a_run_without_measurable_trials_fails_with_reasons() {
 
 #[test]
 fn a_directory_that_cannot_be_written_to_is_named() {
-    for directory in ["/proc", "/nonexistent", "/dev/null"] {
+    unusable_directories_are_named(&["/nonexistent"]);
+}
+
+#[test]
+#[ignore = "long"]
+fn long_directories_that_cannot_be_written_to_are_named() {
+    unusable_directories_are_named(&["/proc", "/nonexistent", "/dev/null"]);
+}
+
+fn unusable_directories_are_named(directories: &[&str]) {
+    for &directory in directories {
         let launcher = ["env", &format!("TMPDIR={directory}")].map(str::to_owned);
         let launcher: Vec<&str> = launcher.iter().map(String::as_str).collect();
         for link in ["fifo", "unix-stream"] {
@@ -490,27 +546,34 @@ fn short_suite() -> tempfile::NamedTempFile {
     let suite = fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../suites/ipc.toml")).unwrap();
     let short = suite
         .replace("time = \"30ms\"", "time = \"2ms\"")
-        .replace("place = [\"same\", \"cross\"]", "place = [\"free\"]")
-        .replace("place = \"cross\"", "place = \"free\"")
+        .replace("place = [\"same\", \"cross\"]", &format!("place = [{:?}]", placement()))
+        .replace("place = \"cross\"", &format!("place = {:?}", placement()))
         .replace("\"64\", \"1k\", \"4k\", \"16k\", \"64k\", \"256k\", \"1m\"", "\"64\", \"64k\"")
         .replace("\"8\", \"64\", \"1k\", \"4k\", \"64k\"", "\"8\", \"64k\"");
-    assert!(!short.contains("30ms") && !short.contains("cross\"") && !short.contains("256k"), "the suite has changed");
+    assert!(!short.contains("30ms") && !short.contains("\"same\"") && !short.contains("256k"), "the suite has changed");
     program::file(short.as_bytes(), ".toml")
 }
 
-#[test]
-fn the_suite_is_measured_with_and_without_privileges() {
+fn measure_suite(launcher: &[String]) {
     let suite = short_suite();
     fs::set_permissions(suite.path(), fs::Permissions::from_mode(0o644)).unwrap();
-    let directory = tempfile::tempdir().unwrap();
-    let without = unprivileged(directory.path());
-    for launcher in [vec![PIPEMARK.to_owned()], without] {
-        let launcher: Vec<&str> = launcher.iter().map(String::as_str).collect();
-        let ended = program::run(&launcher, &["run", suite.path().to_str().unwrap(), "--runs", "1", "--json", "-"]);
-        let document = ended.measured();
-        assert!(trials(&document).len() > 50);
-        for trial in trials(&document) {
-            assert!(!was_measured(trial) || trial["verified"] != false, "{trial}");
-        }
+    let launcher: Vec<&str> = launcher.iter().map(String::as_str).collect();
+    let ended = program::run(&launcher, &["run", suite.path().to_str().unwrap(), "--runs", "1", "--json", "-"]);
+    let document = ended.measured();
+    assert!(trials(&document).len() > 50);
+    for trial in trials(&document) {
+        assert!(!was_measured(trial) || trial["verified"] != false, "{trial}");
     }
+}
+
+#[test]
+fn the_suite_is_measured_without_privileges() {
+    let directory = tempfile::tempdir().unwrap();
+    measure_suite(&unprivileged(directory.path()));
+}
+
+#[test]
+#[ignore = "long"]
+fn long_the_suite_is_measured_by_this_user() {
+    measure_suite(&[PIPEMARK.to_owned()]);
 }

@@ -1,6 +1,7 @@
 //! Tests that run the whole program as a user does. All tests are in one test program, with a module for each subject.
 //!
-//! `cargo test -p pipemark --test program compare::` runs one module. `make soak` runs the tests that take long.
+//! `cargo test -p pipemark --test program compare::` runs one module. `make test-long` and `make soak`
+//! run the tests that take long.
 
 mod program;
 

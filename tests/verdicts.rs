@@ -58,7 +58,15 @@ h = hashlib.sha256()
 while block := child.stdout.read(65536): h.update(block)";
 
 #[test]
-fn a_program_that_reads_its_child_is_a_stage_however_it_is_started() {
+fn a_program_that_reads_its_child_is_a_stage() {
+    let report = run_why(&["--", PYTHON, "-c", HASHING_PARENT]);
+    assert_eq!(judged(&report), pair("stage", "python3"), "{report}");
+    assert_eq!(report["stages"].as_array().unwrap().len(), 2, "{report}");
+}
+
+#[test]
+#[ignore = "long"]
+fn long_a_program_that_reads_its_child_is_a_stage_however_it_is_started() {
     let in_shell = format!("{PYTHON} -c \"{HASHING_PARENT}\"");
     let after = format!("{in_shell}; true");
     for words in [&["--", PYTHON, "-c", HASHING_PARENT][..], &[&in_shell], &[&after]] {
@@ -71,7 +79,8 @@ fn a_program_that_reads_its_child_is_a_stage_however_it_is_started() {
 }
 
 #[test]
-fn a_child_over_a_pair_of_sockets_is_a_stage() {
+#[ignore = "long"]
+fn long_a_child_over_a_pair_of_sockets_is_a_stage() {
     if !has("node") {
         return;
     }
@@ -95,7 +104,8 @@ block = bytes(100000)
 while True: ours.send_bytes(block)";
 
 #[test]
-fn processes_over_another_pair_of_sockets_are_two_stages() {
+#[ignore = "long"]
+fn long_processes_over_another_pair_of_sockets_are_two_stages() {
     let report = run_why(&["--", PYTHON, "-c", SENDING_PARENT]);
     assert_eq!(judged(&report), pair("stage", "python3"), "{report}");
     assert_eq!((report["stages"].as_array().unwrap().len(), &report["verdict"]["stage"]), (2, &2.into()), "{report}");
@@ -103,7 +113,17 @@ fn processes_over_another_pair_of_sockets_are_two_stages() {
 
 #[test]
 fn parents_that_only_start_and_wait_are_no_stages() {
-    for pipeline in ["timeout 9 yes | cat >/dev/null", "env A=1 sh -c 'yes | cat >/dev/null; true'; true"] {
+    assert_no_stages(&["env A=1 sh -c 'timeout 9 yes | cat >/dev/null; true'; true"]);
+}
+
+#[test]
+#[ignore = "long"]
+fn long_parents_that_only_start_and_wait_are_no_stages() {
+    assert_no_stages(&["timeout 9 yes | cat >/dev/null", "env A=1 sh -c 'yes | cat >/dev/null; true'; true"]);
+}
+
+fn assert_no_stages(pipelines: &[&str]) {
+    for pipeline in pipelines {
         let report = run_why(&[pipeline]);
         let names: Vec<&str> =
             report["stages"].as_array().unwrap().iter().map(|stage| stage["name"].as_str().unwrap()).collect();
@@ -111,8 +131,10 @@ fn parents_that_only_start_and_wait_are_no_stages() {
     }
 }
 
+/// The small cases of tests/real measure the same two pipelines.
 #[test]
-fn small_pieces_are_counted_and_their_writer_is_named() {
+#[ignore = "long"]
+fn long_small_pieces_are_counted_and_their_writer_is_named() {
     for (pipeline, stage, most) in [
         ("perl -e '$|=1; print \"row $_ of it\\n\" for 1..1e9' | wc -l", "perl", 40.0),
         ("dd if=/dev/zero bs=256 status=none | dd of=/dev/null bs=64k status=none", "dd", 256.0),
@@ -224,7 +246,8 @@ while block := os.read(0, 65536): s.sendall(block)";
 }
 
 #[test]
-fn stages_are_called_as_they_were_typed() {
+#[ignore = "long"]
+fn long_stages_are_called_as_they_were_typed() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("zeros.gz");
     let made = format!("head -c 400000000 /dev/zero | gzip -1 >{0}", path.display());

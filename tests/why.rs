@@ -69,6 +69,9 @@ impl Drop for Running {
     }
 }
 
+/// A pipeline that waits, so that it takes no CPU time from parallel tests.
+const IDLE: &str = "yes | sleep 600";
+
 fn names(report: &Value) -> Vec<&str> {
     report["stages"].as_array().unwrap().iter().map(|stage| stage["name"].as_str().unwrap()).collect()
 }
@@ -78,14 +81,25 @@ fn share(report: &Value, stage: usize, what: &str) -> f64 {
 }
 
 #[test]
-fn a_stage_that_sleeps_is_found_at_each_place() {
+fn a_stage_that_sleeps_is_found() {
+    find_the_stage_that_sleeps(&[2]);
+}
+
+#[test]
+#[ignore = "long"]
+fn long_a_stage_that_sleeps_is_found_at_the_other_places() {
+    find_the_stage_that_sleeps(&[1, 3]);
+}
+
+fn find_the_stage_that_sleeps(places: &[u64]) {
     let slow = filter("time.sleep(0.02)");
-    for (pipeline, place) in [
-        (format!("cat /dev/zero | {slow} | cat >/dev/null"), 2),
-        (format!("{slow} </dev/zero | cat | cat >/dev/null"), 1),
-        (format!("cat /dev/zero | cat | {slow} >/dev/null"), 3),
-    ] {
-        let running = Running::new(&pipeline);
+    let pipelines = [
+        format!("{slow} </dev/zero | cat | cat >/dev/null"),
+        format!("cat /dev/zero | {slow} | cat >/dev/null"),
+        format!("cat /dev/zero | cat | {slow} >/dev/null"),
+    ];
+    for &place in places {
+        let running = Running::new(&pipelines[place as usize - 1]);
         for access in ["syscall", "wchan"] {
             let report = running.sample(&["--access", access]);
             let verdict = &report["verdict"];
@@ -94,15 +108,25 @@ fn a_stage_that_sleeps_is_found_at_each_place() {
             assert_eq!(report["access"], access);
             assert_eq!(report["stages"].as_array().unwrap().len(), 3);
             for stage in 1..=3 {
-                let state = if stage < place { "blocked" } else { "starved" };
-                assert!(stage == place || share(&report, stage, state) > 0.5, "{access}: {report}");
+                let state = if stage < place as usize { "blocked" } else { "starved" };
+                assert!(stage == place as usize || share(&report, stage, state) > 0.5, "{access}: {report}");
             }
         }
     }
 }
 
 #[test]
-fn poll_select_epoll_and_splice_are_seen_through() {
+fn poll_and_splice_are_seen_through() {
+    see_through(&["p.poll()"]);
+}
+
+#[test]
+#[ignore = "long"]
+fn long_poll_select_epoll_and_splice_are_seen_through() {
+    see_through(&["p.poll()", "select.select([0],[],[])", "e.poll()"]);
+}
+
+fn see_through(waits: &[&str]) {
     let wait = |how: &str| {
         filter(&format!(
             "0
@@ -118,7 +142,7 @@ while False:
         ))
     };
     let slow = filter("time.sleep(0.02)");
-    for how in ["p.poll()", "select.select([0],[],[])", "e.poll()"] {
+    for &how in waits {
         let report = Running::new(&format!("{slow} </dev/zero | {} >/dev/null", wait(how))).sample(&["--for", "1s"]);
         assert_eq!(report["verdict"]["stage"], 1, "{how}: {report}");
         assert!(share(&report, 2, "starved") > 0.5, "{how}: {report}");
@@ -156,9 +180,14 @@ fn branching_pipelines_are_recognised() {
 }
 
 #[test]
-fn stages_have_the_names_of_what_works_and_rounds_of_it_are_one() {
+fn stages_have_the_names_of_what_works() {
     let report = Running::new("(cat /dev/zero; :) | timeout 100 tr a b | wc -c").sample(&["--for", "1s"]);
     assert_eq!(names(&report), ["cat", "tr", "wc"], "{report}");
+}
+
+#[test]
+#[ignore = "long"]
+fn long_rounds_of_the_same_work_are_one_stage() {
     let rounds = "yes | xargs -n1 -P2 sh -c 'head -c 30000000 /dev/zero | md5sum' | cat";
     let report = Running::new(rounds).sample(&["--for", "4s"]);
     let heads = names(&report).iter().filter(|name| **name == "head").count();
@@ -185,21 +214,28 @@ while True:
 }
 
 #[test]
-fn short_lived_children_and_threads_count_as_their_stage() {
+fn short_lived_children_count_as_their_stage() {
+    count_as_their_stage("while read x; do y=$(echo $x | sed s/y/z/); echo $y; done");
+}
+
+#[test]
+#[ignore = "long"]
+fn long_threads_count_as_their_stage() {
     let threads = filter("t = threading.Thread(target=sum, args=(range(500000),)); t.start(); t.join()");
-    let threads = threads.replace("import os", "import threading,os");
-    for stage in ["while read x; do y=$(echo $x | sed s/y/z/); echo $y; done", &threads] {
-        let pipeline = format!("yes | {stage} | cat >/dev/null");
-        let runs = |report: &Value| {
-            // On a busy machine the command substitution may live long enough to become a stage.
-            let place = report["verdict"]["stage"].as_u64().unwrap_or(0) as usize;
-            assert!((2..names(report).len()).contains(&place), "{report}");
-            share(report, place, "computing") + share(report, place, "waiting_for_cpu")
-        };
-        // On a busy machine, most children may end before they are found.
-        let mut tries = (0..4).map(|_| runs(&Running::new(&pipeline).sample(&["--for", "2s"])));
-        assert!(tries.any(|runs| runs > 0.5), "{stage}");
-    }
+    count_as_their_stage(&threads.replace("import os", "import threading,os"));
+}
+
+fn count_as_their_stage(stage: &str) {
+    let pipeline = format!("yes | {stage} | cat >/dev/null");
+    let runs = |report: &Value| {
+        // On a busy machine the command substitution may live long enough to become a stage.
+        let place = report["verdict"]["stage"].as_u64().unwrap_or(0) as usize;
+        assert!((2..names(report).len()).contains(&place), "{report}");
+        share(report, place, "computing") + share(report, place, "waiting_for_cpu")
+    };
+    // On a busy machine, most children may end before they are found.
+    let mut tries = (0..4).map(|_| runs(&Running::new(&pipeline).sample(&["--for", "2s"])));
+    assert!(tries.any(|runs| runs > 0.5), "{stage}");
 }
 
 #[test]
@@ -391,12 +427,12 @@ fn a_pipeline_that_ends_while_sampled_is_no_error() {
 
 #[test]
 fn live_pipelines_are_listed_to_choose_from() {
-    let running = Running::new("yes listed-by-a-test | cat >/dev/null");
+    let running = Running::new("yes listed-by-a-test | sleep 600");
     let listed = pipemark(&["why", "--json", "-"]);
     let listed: Value = serde_json::from_str(&listed.stdout).unwrap();
     let all = listed.as_array().unwrap();
     let ours = all.iter().find(|live| live["stages"][0] == "yes listed-by-a-test").expect("it is listed");
-    assert_eq!(ours["stages"][1], "cat");
+    assert_eq!(ours["stages"][1], "sleep 600");
     for verb in ["why", "tune"] {
         let advice = format!("to select one: pipemark {verb} PID");
         assert!(pipemark(&[verb]).stdout.contains(&advice), "{advice}");
@@ -409,7 +445,7 @@ fn no_touch_opens_no_pipe() {
     if !Command::new("strace").args(["-o", "/dev/null", "true"]).status().is_ok_and(|status| status.success()) {
         return report_skip("why --no-touch under strace", "strace can't trace here");
     }
-    let running = Running::new("yes | cat >/dev/null");
+    let running = Running::new(IDLE);
     let pid = running.pid();
     let opened = |flags: &[&str]| {
         let mut words = vec![
@@ -472,30 +508,30 @@ fn watch_prints_a_line_for_each_interval_off_a_terminal() {
 
 #[test]
 fn watch_fills_a_terminal_and_leaves_it_as_it_was() {
-    let running = Running::new("yes | cat >/dev/null");
+    let running = Running::new(IDLE);
     let watch = format!("stty rows 24 cols 80; {PIPEMARK} watch {} --for 4s", running.pid());
     let ended = run(&["script"], &["-qec", &watch, "/dev/null"]);
     assert_eq!(ended.code(), Some(0), "{}", ended.stderr);
     let (enter, leave) = (ended.stdout.find("\x1b[?1049h"), ended.stdout.rfind("\x1b[?1049l"));
     assert!(enter.is_some() && leave > enter, "{:?}", ended.stdout);
     assert!(!ended.stdout.contains("frozen"), "no key was pressed: {:?}", ended.stdout);
-    assert!(ended.stdout.contains("yes | cat") && ended.stdout.contains("q quit"), "{:?}", ended.stdout);
+    assert!(ended.stdout.contains("yes | sleep") && ended.stdout.contains("q quit"), "{:?}", ended.stdout);
 }
 
 #[test]
 fn a_terminal_without_cursor_control_gets_lines() {
-    let running = Running::new("yes | cat >/dev/null");
+    let running = Running::new(IDLE);
     for kind in ["TERM=dumb", "-u TERM"] {
         let watch = format!("env {kind} {PIPEMARK} watch {} --for 2s --interval 500ms", running.pid());
         let ended = run(&["script"], &["-qec", &watch, "/dev/null"]);
         assert_eq!(ended.code(), Some(0), "{kind}: {}", ended.stderr);
-        assert!(ended.stdout.contains("yes | cat: ") && !ended.stdout.contains('\x1b'), "{kind}: {:?}", ended.stdout);
+        assert!(ended.stdout.contains("yes | sleep: ") && !ended.stdout.contains('\x1b'), "{kind}: {:?}", ended.stdout);
     }
 }
 
 #[test]
 fn the_key_n_shows_the_next_pipeline() {
-    let running = Running::new("yes | cat >/dev/null");
+    let running = Running::new(IDLE);
     let watch = format!("stty rows 24 cols 80; {PIPEMARK} watch {}", running.pid());
     // Keys are repeated because those typed before `watch` listens are lost.
     let keys = "(for _ in 1 2 3 4; do sleep 1; printf n; done; while printf q; do sleep 1; done) 2>/dev/null";

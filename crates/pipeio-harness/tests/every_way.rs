@@ -166,10 +166,20 @@ fn spinning_ends_move_the_same_bytes() {
 
 #[test]
 fn fresh_content_survives_memory_being_reused() {
+    reuse_memory(&[(100_001, 24), (777, 3)]);
+}
+
+#[test]
+#[ignore = "long"]
+fn long_fresh_content_survives_memory_being_reused() {
+    reuse_memory(&[(1 << 20, 0), (777, 0)]);
+}
+
+fn reuse_memory(blocks: &[(usize, usize)]) {
     for send in [Send::Write, Send::Vmsplice, Send::VmspliceGift, Send::IoUring] {
         for recv in [Recv::Read, Recv::Vmsplice] {
             for pages in [Pages::Base, Pages::Huge] {
-                for (block, align) in [(1 << 20, 0), (100_001, 24), (777, 0), (777, 3)] {
+                for &(block, align) in blocks {
                     Trial {
                         send,
                         recv,

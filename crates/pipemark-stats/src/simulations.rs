@@ -79,7 +79,8 @@ fn wrong_when_stopped(noise: Noise, criterion: Criterion, trials: usize) -> f64 
 }
 
 #[test]
-fn optional_stopping_keeps_the_error_rate() {
+#[ignore = "long"]
+fn long_optional_stopping_keeps_the_error_rate() {
     for noise in ALL {
         let wrong = wrong_when_stopped(noise, Criterion::new(Better::Lower), 25);
         assert!(wrong <= 0.05, "{noise:?}: {wrong}");
@@ -213,9 +214,19 @@ fn coverage(noise: Noise, true_median: f64, runs: Option<usize>, trials: usize) 
 
 #[test]
 fn the_interval_covers_the_true_value() {
+    interval_covers(&[Some(7)]);
+}
+
+#[test]
+#[ignore = "long"]
+fn long_the_interval_covers_the_true_value() {
+    interval_covers(&[Some(5), Some(7), Some(13), None]);
+}
+
+fn interval_covers(numbers: &[Option<usize>]) {
     for noise in ALL {
         let true_median = true_median(noise);
-        for runs in [Some(5), Some(7), Some(13), None] {
+        for &runs in numbers {
             let covered = coverage(noise, true_median, runs, 300);
             assert!(
                 (0.92..=0.985).contains(&covered) || runs == Some(5) && covered > 0.89,
