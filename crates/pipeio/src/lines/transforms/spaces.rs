@@ -643,6 +643,36 @@ mod tests {
         }
     }
 
+    /// A million short texts, which is also fast enough for an emulated processor.
+    #[test]
+    #[ignore = "long"]
+    fn long_a_million_random_texts_agree_at_every_level() {
+        // xorshift64, from a fixed seed.
+        let mut state = 0x2545_f491_4f6c_dd1d_u64;
+        let mut random = move || {
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            state
+        };
+        let levels: Vec<Simd> = Simd::available().collect();
+        let mut bytes = Vec::new();
+        for case in 0..1_000_000 {
+            let (length, letters) = (random() % 128, random() % 24);
+            bytes.clear();
+            bytes.extend((0..length).map(|_| match random() % (2 + letters) {
+                0 => b'\n',
+                1 => b' ',
+                2 => random() as u8,
+                _ => b'x',
+            }));
+            let expected = reference(&bytes, b'\n');
+            for &simd in &levels {
+                assert!(spaces(simd, &bytes, b'\n') == expected, "case {case}, {simd:?}: {bytes:?}");
+            }
+        }
+    }
+
     #[test]
     fn extremes_agree_with_the_reference() {
         let inputs = [
