@@ -7,6 +7,7 @@ use pipemark_model::{GIB, Key, MAX_START, Sample, Statistic, Throughput, counted
 use pipemark_stats::estimate::median;
 use pipemark_stats::fit::{FittedLine, Linearity, MIN_POINTS, MIN_R_SQUARED, Weighting};
 
+use crate::findings::measured::common_settings;
 use crate::findings::words::{setting, time};
 use crate::findings::{Candidate, MeasuredTrial};
 
@@ -163,8 +164,7 @@ pub(super) fn cost(group: &[MeasuredTrial]) -> Option<Candidate> {
 pub(super) fn published<'a>(chains: &[MeasuredTrial<'a>]) -> Vec<Candidate> {
     let beside = |one: &MeasuredTrial<'a>| {
         let published = one.record.published.as_ref().filter(|published| published.throughput > 0.0)?;
-        let place = one.job.value(Key::Place);
-        let key = (&one.record.experiment, &published.source, stage(*one), place);
+        let key = (&one.record.experiment, &published.source, stage(*one), common_settings(one, &[Key::Length]));
         Some((key, (ChainPoint::of(*one)?, published.throughput)))
     };
     let mut sources = group_by_key(chains.iter().filter_map(beside));
@@ -324,6 +324,23 @@ mod tests {
         assert!(finding.text.contains("2.15 GiB/s to 3.25 GiB/s real per hop"), "{}", finding.text);
         assert!(finding.text.contains("2.00× as fast"), "{}", finding.text);
         assert!(finding.text.contains("not within 10 % of a straight line"), "{}", finding.text);
+    }
+
+    #[test]
+    fn only_chains_that_differ_in_length_are_compared_with_published_ones() {
+        let published = |params: &[(&str, &str)], seconds: f64| {
+            let mut outcome = outcome("chain", params, 1.0, &STEADY);
+            outcome.samples = chain(1, seconds, 0.0).samples;
+            let (throughput, source) = (1.05e9 / seconds, "pipe-speed".to_owned());
+            outcome.trial.published = Some(Published { throughput, source, ..Published::default() });
+            outcome
+        };
+        let chains = [16, 32, 64].map(|length: u32| published(&[("length", &length.to_string())], f64::from(length)));
+        for other in [&[][..], &[("length", "8"), ("place", "same")], &[("length", "8"), ("capacity", "1m")]] {
+            let all = [chains.to_vec(), vec![published(other, 8.0)]].concat();
+            let evidence = finding(all, "chain-published").evidence;
+            assert_eq!(evidence["chains"].as_array().map(Vec::len), Some(3), "{other:?}");
+        }
     }
 
     #[test]
