@@ -5,9 +5,12 @@
     pipemark run large-pipe --markdown large-pipe.md --json large-pipe.json
     bench/figures.py lines.md lines.json large-pipe.md large-pipe.json
 
-On a page, each table stands between <!-- figures: SUITE / TITLE --> and <!-- end of figures -->. SUITE only informs the reader.
-TITLE is the table's heading in the Markdown, or "Claims" for the answers to claims from all given measurements. Tables and
-claims that weren't measured stay unchanged."""
+On a page, each table stands between <!-- figures: SUITE / TITLE --> and <!-- end of figures -->. TITLE is the table's heading in
+the Markdown, or "Claims" for the answers to claims from all given measurements. With the title "Findings", the block has those
+findings of the suite that begin with one of the texts after a colon, as in <!-- figures: pipe-speed / Findings: One more -->.
+
+Between <!-- answers: CLAIM, CLAIM --> and <!-- end -->, on one line, stand the answers to these claims with our figures, from the
+page's table of claims. What wasn't measured stays unchanged."""
 
 import json
 import re
@@ -16,7 +19,8 @@ import textwrap
 from pathlib import Path
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
-BLOCK = re.compile(r"(<!-- figures: [^\n]*? / ([^\n]*?) -->\n).*?(<!-- end of figures -->)", re.DOTALL)
+BLOCK = re.compile(r"(<!-- figures: ([^\n]*?) / ([^\n]*?) -->\n).*?(<!-- end of figures -->)", re.DOTALL)
+ANSWERS = re.compile(r"(<!-- answers: ([^\n]*?) -->)[^\n]*?(<!-- end -->)")
 
 
 def sections(markdown):
@@ -64,6 +68,35 @@ def rows_by_claim(text):
     return {row.split("|")[1].strip(): row for row in rows}
 
 
+def findings(block, found):
+    """The findings of a suite that begin with one of the block's texts; None if the suite wasn't measured."""
+    suite, title = block[2], block[3]
+    text = found.get(f"{suite} / Findings")
+    if text is None:
+        return None
+    begins = tuple(f"- {begin.strip()}" for begin in title.partition(":")[2].split(";"))
+    *all_lines, source = text.splitlines()
+    return wrapped("\n".join(line for line in all_lines if line.startswith(begins)) + f"\n\n{source}")
+
+
+def answers(text):
+    """The page with its short answers, computed from its table of claims."""
+    rows = {claim: [cell.strip() for cell in row.split(" | ")] for claim, row in rows_by_claim(text).items()}
+
+    def short(match):
+        parts = []
+        for claim in match[2].split(", "):
+            if claim not in rows:
+                sys.exit(f"the page has no claim {claim}")
+            answer, here = rows[claim][1], rows[claim][-1].rstrip(" |")
+            figure = here if answer.startswith("not") else here.split(";")[0]
+            figure = figure.replace("maximum: ", "at most ").replace("minimum: ", "at least ")
+            parts.append(f"*{claim}* {'is ' if answer.startswith(('inconclusive', 'not')) else ''}{answer}: {figure}")
+        return f"{match[1]}{'<br>'.join(parts)}{match[3]}"
+
+    return ANSWERS.sub(short, text)
+
+
 def join_tables(tables, kept):
     """Joins tables of claims under one heading. A measured claim replaces one that was not measured. Rows of `kept`, the earlier
     table, stay if no new table has the claim. Also returns whether any rows stay."""
@@ -86,27 +119,33 @@ def main():
     for markdown, document in pairs:
         document = json.loads(Path(document).read_text())
         measured.append(provenance(document))
-        for title, text in sections(Path(markdown).read_text()).items():
+        all_sections = sections(Path(markdown).read_text())
+        suite = next(iter(all_sections)).partition(":")[0]
+        for title, text in all_sections.items():
             if title == "Claims":
                 claims.append(text)
+            elif title == "Findings":
+                found[f"{suite} / Findings"] = f"{text}({measured[-1]}.)"
             else:
                 found[title] = wrapped(f"{text}\n({measured[-1]}.)")
     for page in sorted(DOCS.glob("*.md")):
         text = page.read_text()
 
         def renew(block):
-            if block[2] == "Claims" and claims:
+            title = block[3]
+            if title == "Claims" and claims:
                 table, stay = join_tables(claims, block[0])
                 before = re.search(r"\n\(([^|]*?)\.\)\n<!-- end", block[0])
                 others = f"; the others: {' '.join(before[1].split())}" if stay and before else ""
                 source = wrapped(f"({'; '.join(measured)}{others}.)")
-                return f"{block[1]}{table}\n{source}{block[3]}"
-            if block[2] not in found:
-                print(f"{page.name}: '{block[2]}' was not measured", file=sys.stderr)
+                return f"{block[1]}{table}\n{source}{block[4]}"
+            new = findings(block, found) if title.startswith("Findings") else found.get(title)
+            if new is None:
+                print(f"{page.name}: '{title}' was not measured", file=sys.stderr)
                 return block[0]
-            return f"{block[1]}{found[block[2]]}{block[3]}"
+            return f"{block[1]}{new}{block[4]}"
 
-        after = BLOCK.sub(renew, text)
+        after = answers(BLOCK.sub(renew, text))
         if after != text:
             page.write_text(after)
             print(page)
