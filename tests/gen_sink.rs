@@ -202,8 +202,11 @@ fn every_byte_is_in_the_line_of_an_interval() {
     let output = child.wait_with_output().unwrap();
     let stdout = text(&output.stdout);
     let (report, intervals): (Vec<&str>, Vec<&str>) = stdout.lines().partition(|line| line.contains(" bytes, "));
-    assert!(report.len() == 1 && intervals.len() >= 3 && stdout.ends_with(&format!("{}\n", report[0])), "{stdout}");
-    assert_eq!(intervals.iter().filter(|line| line.contains("    1 KiB  ")).count(), 2, "{stdout}");
+    assert!(report.len() == 1 && stdout.ends_with(&format!("{}\n", report[0])), "{stdout}");
+    // On a busy machine, both writes may be in one interval.
+    let kib =
+        |line: &&str| line.split_once(" KiB  ").and_then(|(before, _)| before.rsplit(' ').next()?.parse::<f64>().ok());
+    assert_eq!(intervals.iter().filter_map(kib).sum::<f64>(), 2.0, "{stdout}");
 }
 
 #[test]
