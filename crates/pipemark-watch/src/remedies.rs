@@ -342,7 +342,12 @@ mod tests {
         assert_eq!(of("./rows 5", Some("nim")), ["nim-writeline"]);
         assert_eq!(of("./rows 5", Some("ocaml")), ["ocaml-print-string"]);
         assert_eq!(of("./rows 5", Some("rust")), ["bufwriter"]);
-        assert_eq!(of("./rows 5", None), ["bufwriter"]);
+        assert_eq!(of("./rows 5", Some("go")), ["bufwriter"]);
+        assert_eq!(of("./rows 5", Some("d")), ["d-no-flush"]);
+        // No other language's functions are named.
+        assert_eq!(of("./rows 5", Some("ada")), ["buffer-output"]);
+        assert_eq!(of("./rows 5", None), ["buffer-output"]);
+        assert_eq!(of("/usr/lib/R/bin/exec/R --file=rows.R", None), ["r-write-lines"]);
         assert_eq!(of("/opt/node rows.js", Some("c++")), ["node-write"], "what is known about the program counts");
         assert_eq!(of("java -cp clojure.jar clojure.main rows.clj", None), ["clojure-flush-on-newline"]);
         assert_eq!(of("java Rows", None), ["java-buffer"]);
@@ -393,8 +398,8 @@ mod tests {
         assert_eq!(ids("xz -T1", "computing"), ["xz-threads", "compression-level"]);
         assert_eq!(ids("python3.11 job.py", "output buffered (held)"), ["python-u"]);
         assert_eq!(ids("nobody", "computing"), Vec::<String>::new());
-        assert_eq!(ids("nobody", "small writes"), ["bufwriter"]);
-        assert_eq!(ids("grep x", "small writes"), ["bufwriter"], "no --line-buffered was seen");
+        assert_eq!(ids("nobody", "small writes"), ["buffer-output"]);
+        assert_eq!(ids("grep x", "small writes"), ["buffer-output"], "no --line-buffered was seen");
     }
 
     #[test]
@@ -443,7 +448,7 @@ mod tests {
             ("stdbuf-left-out", "LC_ALL=C cut -f2")
         );
         let plain = found("cut -f2", "small writes", typed("cat a | cut -f2 | stdbuf -o0 sort"));
-        assert_eq!(plain[0].id, "bufwriter");
+        assert_eq!(plain[0].id, "buffer-output");
     }
 
     #[test]
