@@ -344,7 +344,7 @@ mod tests {
         assert_eq!(of("./rows 5", Some("rust")), ["bufwriter"]);
         assert_eq!(of("./rows 5", Some("go")), ["bufwriter"]);
         assert_eq!(of("./rows 5", Some("d")), ["d-no-flush"]);
-        // No other language's functions are named.
+        // Languages without a remedy of their own get general advice.
         assert_eq!(of("./rows 5", Some("ada")), ["buffer-output"]);
         assert_eq!(of("./rows 5", None), ["buffer-output"]);
         assert_eq!(of("/usr/lib/R/bin/exec/R --file=rows.R", None), ["r-write-lines"]);
