@@ -10,7 +10,7 @@ use std::process::{Child, Command, Output, Stdio};
 use std::thread;
 use std::time::Duration;
 
-use crate::program::PIPEMARK;
+use crate::program::{PIPEMARK, report_skip};
 use rustix::process::{Pid, Signal, kill_process};
 
 fn relay(words: &[&str]) -> Command {
@@ -172,6 +172,22 @@ fn a_refused_capacity_does_not_stop_the_relay() {
     let stderr = text(&output.stderr);
     assert!(stderr.contains("a pipe capacity of 1 GiB was refused") && stderr.contains("continuing with"), "{stderr}");
     assert_eq!(stderr.lines().count(), 1, "of both pipes once: {stderr}");
+    // A pipe that root has made larger than pipe-max-size keeps its capacity.
+    let (input, writer) = std::io::pipe().unwrap();
+    if rustix::process::geteuid().is_root() && pipeio::pipe::set_capacity(&writer, 4 << 20).is_ok() {
+        let mut child = Command::new("setpriv")
+            .args(["--bounding-set=-sys_resource,-sys_admin", "--inh-caps=-all", PIPEMARK, "relay", "--capacity", "1g"])
+            .stdin(input.try_clone().unwrap())
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        drop(writer);
+        let mut stderr = String::new();
+        child.stderr.take().unwrap().read_to_string(&mut stderr).unwrap();
+        assert!(child.wait().unwrap().success() && stderr.contains("was refused"), "{stderr}");
+        assert!(pipeio::pipe::capacity(&input).unwrap() >= 4 << 20);
+    }
 }
 
 #[test]
@@ -191,6 +207,30 @@ fn signals_end_the_relay_like_any_filter() {
         kill_process(Pid::from_child(&child), signal).unwrap();
         assert_eq!(child.wait().unwrap().signal(), Some(signal.as_raw()), "{signal:?}");
     }
+}
+
+/// The first process of a new PID namespace.
+#[test]
+fn signals_end_process_1() {
+    let (input, _writer) = std::io::pipe().unwrap();
+    let mut unshare = Command::new("unshare")
+        .args(["--pid", "--fork", "--kill-child", PIPEMARK, "relay", "--progress", "json", "--interval", "10ms"])
+        .stdin(input)
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("unshare starts");
+    // Once it has shown progress, the relay catches signals.
+    let mut line = String::new();
+    BufReader::new(unshare.stderr.take().unwrap()).read_line(&mut line).unwrap();
+    if !line.starts_with('{') {
+        unshare.wait().unwrap();
+        return report_skip("a relay as process 1", line);
+    }
+    let children = fs::read_to_string(format!("/proc/{0}/task/{0}/children", unshare.id())).unwrap();
+    let relay = Pid::from_raw(children.trim().parse().unwrap()).unwrap();
+    kill_process(relay, Signal::TERM).unwrap();
+    assert_eq!(unshare.wait().unwrap().code(), Some(128 + 15));
 }
 
 #[test]
@@ -300,6 +340,7 @@ fn a_buffer_larger_than_memory_is_refused() {
     assert_eq!(output.status.code(), Some(1));
     let stderr = text(&output.stderr);
     assert!(stderr.contains("no memory for the buffer") && stderr.contains("use a smaller --buffer"), "{stderr}");
+    assert!(stderr.contains("a buffer of 60.0 TiB is larger"), "{stderr}");
 }
 
 #[test]

@@ -8,6 +8,7 @@ use std::process::{Child, Command, Output, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
@@ -186,6 +187,87 @@ fn a_full_disk_is_an_error() {
         let stderr = String::from_utf8_lossy(&output.stderr);
         assert!(stderr.contains("No space left on device"), "{stderr}");
         assert_eq!(stderr.contains("1000 bytes were read but not delivered"), words[0] == "--buffer", "{stderr}");
+    }
+    let full = OpenOptions::new().write(true).open("/dev/full").unwrap();
+    let mut child =
+        relay(&["--buffer", "1m"]).stdin(Stdio::piped()).stdout(full).stderr(Stdio::piped()).spawn().unwrap();
+    child.stdin.take().unwrap().write_all(b"x").unwrap();
+    let output = child.wait_with_output().unwrap();
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert!(stderr.contains("1 byte was read but not delivered"), "{stderr}");
+}
+
+/// pv: the output ends when the input ends, even if nobody reads standard error.
+#[test]
+fn a_blocked_standard_error_does_not_hold_back_the_end_of_the_output() {
+    let (_reader, mut stderr) = std::io::pipe().unwrap();
+    let capacity = pipeio::pipe::capacity(&stderr).unwrap();
+    stderr.write_all(&vec![b'x'; capacity]).unwrap();
+    let command = &mut relay(&["--progress", "json"]);
+    let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(stderr).spawn().unwrap();
+    let mut output = child.stdout.take().unwrap();
+    let end = thread::spawn(move || output.read_to_end(&mut Vec::new()).unwrap());
+    let begin = Instant::now();
+    while !end.is_finished() {
+        if begin.elapsed() > Duration::from_secs(20) {
+            child.kill().unwrap();
+            panic!("the output doesn't end");
+        }
+        thread::sleep(Duration::from_millis(5));
+    }
+    assert!(child.wait().unwrap().success());
+}
+
+/// Lines that several processes write to one terminal or file aren't joined.
+#[test]
+fn each_line_is_one_write() {
+    // Each write to this pipe is a packet.
+    let (reader, stderr) = pipe_with(PipeFlags::DIRECT | PipeFlags::CLOEXEC).unwrap();
+    let mut command = relay(&["--progress", "json", "--stats"]);
+    let status = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(stderr).status().unwrap();
+    drop(command);
+    assert!(status.success());
+    let (mut packet, mut count) = ([0; 4096], 0);
+    loop {
+        let length = rustix::io::read(&reader, &mut packet).unwrap();
+        if length == 0 {
+            break;
+        }
+        let text = String::from_utf8_lossy(&packet[..length]);
+        assert!(text.ends_with('\n') && text.lines().count() == 1, "{text:?}");
+        count += 1;
+    }
+    assert_eq!(count, 2);
+}
+
+/// pv: only a job in the foreground draws on the terminal.
+#[test]
+fn a_background_job_draws_nothing() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("content");
+    fs::write(&path, content(300_000)).unwrap();
+    // At this limit, the relay takes a third of a second.
+    let job = format!("{PIPEMARK} relay --progress --interval 10ms --limit 1m <{} >/dev/null", path.display());
+    for (script, is_drawn) in [(job.clone(), true), (format!("set -m; {job} & wait"), false)] {
+        let mut terminal = Command::new("script");
+        terminal.args(["-qec", &format!("bash -c '{script}'"), "/dev/null"]).env("TERM", "xterm").stdin(Stdio::null());
+        let output = terminal.output().expect("script starts");
+        let text = String::from_utf8_lossy(&output.stdout);
+        assert!(text.contains("written"), "{script}: {text:?}");
+        assert_eq!(text.contains("\x1b[K"), is_drawn, "{script}: {text:?}");
+    }
+}
+
+/// A buffer has at least two pages, and without a buffer no bytes are buffered.
+#[test]
+fn progress_has_the_size_of_the_buffer() {
+    let words = ["--progress", "json", "--interval", "10ms", "--limit", "5m", "--buffer", "1"];
+    let bytes = content(300_000);
+    for line in lines(&pipe_through(&words, &bytes, 50_000)) {
+        assert_eq!(line["buffer"], 2 * rustix::param::page_size(), "{line}");
+    }
+    for line in lines(&pipe_through(&words[..6], &bytes, 50_000)) {
+        assert!(line["buffer"].is_null() && line["buffered"] == 0 && line["read"] == line["written"], "{line}");
     }
 }
 

@@ -5,7 +5,7 @@ use std::io::{stdin, stdout};
 use std::num::NonZeroUsize;
 
 use pipeio::lines::transforms::Spaces;
-use pipeio::lines::{Engine, SendMethod};
+use pipeio::lines::{Engine, OutputMethod};
 
 fn main() -> Result<(), Box<dyn Error>> {
     let mut arguments = std::env::args().skip(1);
@@ -15,7 +15,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         engine = engine.batch(batch.parse()?);
     }
     if arguments.next().is_some() {
-        engine = engine.send(SendMethod::GiveAway);
+        engine = engine.send(OutputMethod::GiveAway);
     }
     let report = engine.run_parallel(stdin(), stdout(), Spaces::new(), threads)?;
     if std::env::var_os("REPORT").is_some() {

@@ -1,4 +1,4 @@
-//! The programs that bench/copy.py compares. `ways std|tokio|pipeio` copies standard input to standard output with
+//! The programs that bench/copying.py compares. `ways std|tokio|pipeio` copies standard input to standard output with
 //! `std::io::copy`, `tokio::io::copy` or `pipeio::copy`. `ways write|gift BLOCK` generates 512 MiB in blocks of BLOCK
 //! bytes and sends them to a pipe, with `write` or as gifts.
 

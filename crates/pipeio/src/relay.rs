@@ -12,7 +12,7 @@
 //!
 //! Moving references has a side effect: bytes that were passed on can change until they are read. They change if a
 //! process fills a pipe by vmsplice and reuses the memory once the pipe is empty, or if it overwrites a file while the
-//! file is being sent. [`Choice::ReadWrite`] prevents such changes, because it copies the bytes.
+//! file is being sent. [`MethodChoice::ReadWrite`] prevents such changes, because it copies the bytes.
 
 use std::fmt;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
@@ -24,6 +24,7 @@ use rustix::io::Errno;
 use rustix::net::{SendFlags, send};
 use rustix::param::page_size;
 use rustix::pipe::{SpliceFlags, splice};
+use rustix::termios::isatty;
 
 use self::flow::{ISOLATED, LARGE_PIECE, Naps};
 use self::handle::Throttle;
@@ -51,6 +52,10 @@ const MAX_OBSERVED_BYTES: usize = 16 << 20;
 /// returns only when the socket has accepted all bytes.
 const MAX_OBSERVED_SOCKET_BYTES: usize = 64 << 10;
 
+/// The maximum number of bytes in one write that may wait for the reader while a handle reports progress. Such a write
+/// returns only when all bytes are written.
+const MAX_OBSERVED_WRITE: usize = 4 << 10;
+
 /// No SPLICE_F_NONBLOCK: on blocking descriptors the call sleeps.
 const BLOCK: SpliceFlags = SpliceFlags::empty();
 
@@ -58,7 +63,7 @@ const BLOCK: SpliceFlags = SpliceFlags::empty();
 /// processors.
 const BUFFER: usize = 256 << 10;
 
-/// The capacity in bytes that [`Capacity::Raise`] requests: the default limit for unprivileged users (pipe-max-size).
+/// The capacity in bytes that [`CapacityChange::Raise`] requests: the default limit for unprivileged users (pipe-max-size).
 const RAISED: usize = 1 << 20;
 
 /// A way to move bytes.
@@ -93,7 +98,7 @@ impl fmt::Display for Method {
 /// How the method is chosen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
-pub enum Choice {
+pub enum MethodChoice {
     /// The fastest method that the kernel permits between the two descriptors.
     #[default]
     Fastest,
@@ -105,7 +110,7 @@ pub enum Choice {
 /// What to do with the capacity of each side that is a pipe.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
-pub enum Capacity {
+pub enum CapacityChange {
     /// Leave it as it is.
     Keep,
     /// Raise a smaller capacity to 1 MiB, or to 256 KiB if the output is a file. If the system refuses, the capacity
@@ -141,7 +146,7 @@ pub struct Fallback {
 /// The result of a relay.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Report {
+pub struct RelayReport {
     /// Bytes written to the output.
     pub bytes: u64,
     /// Bytes that were read but not delivered because the output's reader left. These were in the
@@ -166,7 +171,7 @@ pub struct Report {
 /// Like [`std::io::copy`], but for descriptors of any type, blocking or not. The same as [`Relay::run`] with default
 /// options. The function reads and writes the descriptors themselves: it misses bytes that a `BufReader` or
 /// [`std::io::Stdin`] has read ahead, and a `BufWriter` must be flushed before the call. Pipes on either side are
-/// enlarged as [`Capacity::Raise`] describes; use [`Relay::capacity`] to prevent that.
+/// enlarged as [`CapacityChange::Raise`] describes; use [`Relay::capacity`] to prevent that.
 ///
 /// # Errors
 /// As [`Relay::run`], and `BrokenPipe` if the reader of `to` leaves before the end of the input.
@@ -185,9 +190,9 @@ pub struct Report {
 /// assert_eq!(text, "abc");
 /// # Ok::<(), std::io::Error>(())
 /// ```
-pub fn copy(from: impl AsFd, to: impl AsFd) -> io::Result<Report> {
+pub fn copy(from: impl AsFd, to: impl AsFd) -> io::Result<RelayReport> {
     match Relay::new().run(from, to)? {
-        Report { end: End::Output, .. } => Err(io::ErrorKind::BrokenPipe.into()),
+        RelayReport { end: End::Output, .. } => Err(io::ErrorKind::BrokenPipe.into()),
         report => Ok(report),
     }
 }
@@ -195,35 +200,35 @@ pub fn copy(from: impl AsFd, to: impl AsFd) -> io::Result<Report> {
 /// A copy between two descriptors, with options.
 ///
 /// ```
-/// use pipeio::relay::{Capacity, Choice, Relay};
+/// use pipeio::relay::{CapacityChange, MethodChoice, Relay};
 /// # let (reader, source) = std::io::pipe()?;
 /// # let (sink, writer) = std::io::pipe()?;
 /// # drop(source);
-/// let report = Relay::new().method(Choice::ReadWrite).capacity(Capacity::Keep).run(&reader, &writer)?;
+/// let report = Relay::new().method(MethodChoice::ReadWrite).capacity(CapacityChange::Keep).run(&reader, &writer)?;
 /// assert_eq!(report.bytes, 0);
 /// # Ok::<(), std::io::Error>(())
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Relay {
-    method: Choice,
-    capacity: Capacity,
+    method: MethodChoice,
+    capacity: CapacityChange,
     buffer: Option<MemoryBuffer>,
 }
 
 impl Relay {
-    /// A relay that uses the fastest method and enlarges pipes as [`Capacity::Raise`] describes.
+    /// A relay that uses the fastest method and enlarges pipes as [`CapacityChange::Raise`] describes.
     pub fn new() -> Relay {
         Relay::default()
     }
 
     /// Sets how the method is chosen.
-    pub fn method(mut self, method: Choice) -> Relay {
+    pub fn method(mut self, method: MethodChoice) -> Relay {
         self.method = method;
         self
     }
 
     /// Sets what to do with the capacity of a pipe on either side.
-    pub fn capacity(mut self, capacity: Capacity) -> Relay {
+    pub fn capacity(mut self, capacity: CapacityChange) -> Relay {
         self.capacity = capacity;
         self
     }
@@ -255,8 +260,8 @@ impl Relay {
     /// - `Unsupported` if one of the descriptors is a socket that may lose messages silently, such as UDP. Also if
     ///   there is a [buffer](Relay::buffer) and the input carries messages, which the buffer would join.
     /// - `OutOfMemory` if there is no memory for the buffer.
-    /// - The kernel's error if it refuses a capacity that was [set](Capacity::Set).
-    pub fn run(&self, input: impl AsFd, output: impl AsFd) -> io::Result<Report> {
+    /// - The kernel's error if it refuses a capacity that was [set](CapacityChange::Set).
+    pub fn run(&self, input: impl AsFd, output: impl AsFd) -> io::Result<RelayReport> {
         self.run_between(input.as_fd(), output.as_fd(), None)
     }
 
@@ -265,7 +270,7 @@ impl Relay {
     ///
     /// # Errors
     /// As [`Relay::run`].
-    pub fn run_with(&self, input: impl AsFd, output: impl AsFd, handle: &RelayHandle) -> io::Result<Report> {
+    pub fn run_with(&self, input: impl AsFd, output: impl AsFd, handle: &RelayHandle) -> io::Result<RelayReport> {
         self.run_between(input.as_fd(), output.as_fd(), Some(handle))
     }
 
@@ -274,7 +279,7 @@ impl Relay {
         input: BorrowedFd<'_>,
         output: BorrowedFd<'_>,
         handle: Option<&RelayHandle>,
-    ) -> io::Result<Report> {
+    ) -> io::Result<RelayReport> {
         let kinds = [Kind::of(input)?, Kind::of(output)?];
         refuse_endless_copy(input, output)?;
         // If only this process is pinned to one CPU, the processes at the other ends run on other CPUs.
@@ -307,16 +312,17 @@ impl Relay {
         }
         if let Some(handle) = handle {
             passage.most = if kinds[1] == Kind::Stream { MAX_OBSERVED_SOCKET_BYTES } else { MAX_OBSERVED_BYTES };
+            passage.longest_write = longest_write(output, kinds[1], own.is_some());
             passage.throttle = handle.limit().map(|_| Throttle::new(handle, capacities[1]));
         }
-        let copies = self.method == Choice::ReadWrite || passage.throttle.is_some();
+        let copies = self.method == MethodChoice::ReadWrite || passage.throttle.is_some();
         let mut fallbacks = Vec::new();
         let (method, end) = match self.buffer {
             Some(buffer) => (Method::ReadWrite, passage.run_buffered(buffer)?),
             None => passage.run(if copies { &[] } else { methods(kinds[0], kinds[1]) }, &mut fallbacks)?,
         };
         let RelayRun { bytes, undelivered, calls, .. } = passage;
-        Ok(Report { bytes, undelivered, calls, method, fallbacks, capacities, end })
+        Ok(RelayReport { bytes, undelivered, calls, method, fallbacks, capacities, end })
     }
 }
 
@@ -374,8 +380,9 @@ fn share_position(input: BorrowedFd<'_>, output: BorrowedFd<'_>) -> bool {
     unsafe { libc::syscall(libc::SYS_kcmp, process, process, KCMP_FILE, input, output) == 0 }
 }
 
-/// A non-blocking descriptor of the output; `None` if the output isn't a pipe. A blocking write returns only once all
-/// bytes are in the pipe, and until then none of the bytes would be counted.
+/// A non-blocking descriptor of the output; `None` if the output isn't a pipe, or is another user's pipe, which can't be
+/// opened. A blocking write returns only once all bytes are in the pipe, and until then none of the bytes would be
+/// counted.
 fn output_without_waiting(output: BorrowedFd<'_>, kind: Kind) -> Option<OwnedFd> {
     if kind != Kind::Pipe {
         return None;
@@ -385,18 +392,37 @@ fn output_without_waiting(output: BorrowedFd<'_>, kind: Kind) -> Option<OwnedFd>
     rustix::fs::open(path, flags, Mode::empty()).ok()
 }
 
+/// The maximum number of bytes in one write(2) while the written bytes are counted. Writes to a device other than a
+/// terminal stay whole: a tape, for example, makes a block of each write.
+fn longest_write(output: BorrowedFd<'_>, kind: Kind, nonblocking: bool) -> usize {
+    let waits = match kind {
+        Kind::Pipe => !nonblocking,
+        Kind::Device | Kind::TerminalMaster => isatty(output),
+        _ => false,
+    };
+    if waits { MAX_OBSERVED_WRITE } else { usize::MAX }
+}
+
+/// Fails with ECANCELED if the relay was [stopped](RelayHandle::stop).
+fn check_stopped(handle: Option<&RelayHandle>) -> rustix::io::Result<()> {
+    match handle {
+        Some(handle) if handle.is_stopped() => Err(Errno::CANCELED),
+        _ => Ok(()),
+    }
+}
+
 /// Sets the capacity as `wanted` if `fd` is a pipe. Returns the pipe's capacity in bytes.
-fn capacity(fd: BorrowedFd<'_>, kind: Kind, wanted: Capacity, raised: usize) -> io::Result<Option<usize>> {
+fn capacity(fd: BorrowedFd<'_>, kind: Kind, wanted: CapacityChange, raised: usize) -> io::Result<Option<usize>> {
     if !matches!(kind, Kind::Pipe | Kind::PacketPipe) {
         return Ok(None);
     }
     match wanted {
-        Capacity::Keep => {}
-        Capacity::Set(bytes) => match pipe::set_capacity(fd, bytes) {
+        CapacityChange::Keep => {}
+        CapacityChange::Set(bytes) => match pipe::set_capacity(fd, bytes) {
             Err(error) if error.kind() == io::ErrorKind::ResourceBusy => {}
             outcome => return outcome.map(Some),
         },
-        Capacity::Raise => return pipe::raise_capacity(fd, raised).map(Some),
+        CapacityChange::Raise => return pipe::raise_capacity(fd, raised).map(Some),
     }
     pipe::capacity(fd).map(Some)
 }
@@ -455,6 +481,8 @@ struct RelayRun<'a> {
     calls: u64,
     /// The maximum number of bytes requested in one call.
     most: usize,
+    /// The maximum number of bytes in one write(2).
+    longest_write: usize,
     /// When [`wait_for_more`](RelayRun::wait_for_more) was last called.
     last: Instant,
     /// `None` if the output is no pipe or there is only one CPU.
@@ -483,6 +511,7 @@ impl<'a> RelayRun<'a> {
             undelivered: 0,
             calls: 0,
             most: MAX_BYTES,
+            longest_write: usize::MAX,
             last: Instant::now(),
             // On one CPU naps gain nothing, because a reader that wakes this process keeps running.
             naps: capacities[1].filter(|_| !one_cpu).map(Naps::new),
@@ -567,12 +596,13 @@ impl RelayRun<'_> {
         Ok(method)
     }
 
-    /// Makes one call that moves bytes from the input to the output.
+    /// Makes one call that moves bytes from the input to the output. Fails with ECANCELED if the relay was stopped.
     fn move_once(
         &mut self,
         mut call: impl FnMut(BorrowedFd<'_>, BorrowedFd<'_>) -> rustix::io::Result<usize>,
     ) -> io::Result<usize> {
         loop {
+            check_stopped(self.handle)?;
             self.calls += 1;
             match call(self.input, self.output) {
                 Ok(moved) => {
@@ -596,7 +626,7 @@ impl RelayRun<'_> {
     }
 
     /// Makes one call. Repeats it at once if it was interrupted, or once `fd` is ready if it would block. Fails with
-    /// ECANCELED if the relay was [stopped](RelayHandle::stop).
+    /// ECANCELED if the relay was stopped.
     fn call_once(
         &mut self,
         fd: BorrowedFd<'_>,
@@ -604,10 +634,7 @@ impl RelayRun<'_> {
         mut call: impl FnMut() -> rustix::io::Result<usize>,
     ) -> io::Result<usize> {
         let handle = self.handle;
-        retry(fd, direction, &mut self.calls, || match handle {
-            Some(handle) if handle.is_stopped() => Err(Errno::CANCELED),
-            _ => call(),
-        })
+        retry(fd, direction, &mut self.calls, || check_stopped(handle).and_then(|()| call()))
     }
 
     /// Fills a private pipe and empties it again. Small pieces from a socket are copied instead, because in a pipe each
@@ -772,9 +799,10 @@ impl RelayRun<'_> {
         // would be counted.
         let nonblocking_send = self.handle.is_some() && self.kinds[1] == Kind::Stream;
         while !bytes.is_empty() {
+            let piece = &bytes[..bytes.len().min(self.longest_write)];
             let taken = self.call_once(output, Direction::Out, || match nonblocking_send {
-                true => send(output, bytes, SendFlags::DONTWAIT | SendFlags::NOSIGNAL),
-                false => rustix::io::write(output, bytes),
+                true => send(output, piece, SendFlags::DONTWAIT | SendFlags::NOSIGNAL),
+                false => rustix::io::write(output, piece),
             })?;
             if taken == 0 {
                 return Err(io::ErrorKind::WriteZero.into());

@@ -8,9 +8,13 @@ use std::os::unix::net::{UnixDatagram, UnixStream};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
+use rustix::fs::{Mode, fchmod, ftruncate};
+use rustix::io::Errno;
 use rustix::pipe::{PipeFlags, pipe_with};
+use rustix::process::{Uid, geteuid};
+use rustix::thread::set_thread_res_uid;
 
-use pipeio::relay::{Capacity, Choice, End, MemoryBuffer, Relay, RelayHandle, Report, unread};
+use pipeio::relay::{CapacityChange, End, MemoryBuffer, MethodChoice, Relay, RelayHandle, RelayReport, unread};
 
 /// Bytes that depend on their position.
 fn content(bytes: usize) -> Vec<u8> {
@@ -21,7 +25,7 @@ struct Running {
     input: PipeWriter,
     output: PipeReader,
     handle: RelayHandle,
-    thread: JoinHandle<std::io::Result<Report>>,
+    thread: JoinHandle<std::io::Result<RelayReport>>,
 }
 
 /// A relay between two pipes.
@@ -35,7 +39,7 @@ fn start(relay: Relay, limit: Option<u64>) -> Running {
 }
 
 fn buffered(bytes: usize, start_at: u8, stop_at: u8) -> Relay {
-    Relay::new().buffer(MemoryBuffer::new(bytes).start_at(start_at).stop_at(stop_at)).capacity(Capacity::Keep)
+    Relay::new().buffer(MemoryBuffer::new(bytes).start_at(start_at).stop_at(stop_at)).capacity(CapacityChange::Keep)
 }
 
 /// Waits until `happens` returns true, for at most 20 seconds.
@@ -130,6 +134,23 @@ fn undelivered_bytes_are_counted() {
 }
 
 #[test]
+fn bytes_being_read_when_the_reader_leaves_are_counted() {
+    for _ in 0..20 {
+        let ((from, mut input), (mut output, to)) = (pipe().unwrap(), pipe().unwrap());
+        let mut rest = from.try_clone().unwrap();
+        let thread = thread::spawn(move || buffered(8 << 20, 0, 100).run(from, to));
+        let source = thread::spawn(move || input.write_all(&vec![0; 4 << 20]).unwrap());
+        output.read_exact(&mut [0; 100_000]).unwrap();
+        drop(output);
+        let report = thread.join().unwrap().unwrap();
+        let mut left = Vec::new();
+        rest.read_to_end(&mut left).unwrap();
+        source.join().unwrap();
+        assert_eq!((report.end, 100_000 + report.undelivered + left.len() as u64), (End::Output, 4 << 20));
+    }
+}
+
+#[test]
 fn a_limit_holds_and_changes() {
     let Running { mut input, mut output, handle, thread } = start(Relay::new(), Some(1));
     let bytes = content(500_000);
@@ -212,11 +233,93 @@ fn after_a_stop_the_counts_are_exact() {
     }
 }
 
+/// Whether a relay was stopped by its handle.
+fn was_stopped(ended: std::io::Result<RelayReport>) -> bool {
+    ended.is_err_and(|error| Errno::from_io_error(&error) == Some(Errno::CANCELED))
+}
+
+#[test]
+fn a_stop_ends_a_relay_without_a_buffer() {
+    // From a pipe that is always full to a pipe whose reader never pauses: splice.
+    let Running { mut input, mut output, handle, thread } = start(Relay::new(), None);
+    let source = thread::spawn(move || while input.write_all(&[0; 1 << 16]).is_ok() {});
+    let sink = thread::spawn(move || std::io::copy(&mut output, &mut std::io::sink()).unwrap());
+    eventually("bytes pass", || handle.written() > 1 << 20);
+    assert_eq!(handle.stop(), 0);
+    eventually("it stops", || thread.is_finished());
+    assert!(was_stopped(thread.join().unwrap()));
+    source.join().unwrap();
+    sink.join().unwrap();
+
+    // From a large file to /dev/null: sendfile.
+    let (from, to) = (memfd(), File::options().write(true).open("/dev/null").unwrap());
+    ftruncate(&from, 1 << 42).unwrap();
+    let handle = RelayHandle::new();
+    let observed = handle.clone();
+    let thread = thread::spawn(move || Relay::new().run_with(from, to, &observed));
+    eventually("bytes pass", || handle.written() > 0);
+    handle.stop();
+    eventually("it stops", || thread.is_finished());
+    assert!(was_stopped(thread.join().unwrap()));
+}
+
+#[test]
+fn after_a_stop_the_reader_gets_the_end_of_the_output() {
+    let Running { mut input, mut output, handle, thread } = start(buffered(1 << 20, 0, 100), None);
+    input.write_all(&[0; 300_000]).unwrap();
+    eventually("the output's pipe is full", || handle.read() == 300_000 && handle.written() >= 1 << 16);
+    handle.stop();
+    // The input stays open and sends no more.
+    let reader = thread::spawn(move || output.read_to_end(&mut Vec::new()).unwrap());
+    eventually("the output ends", || reader.is_finished());
+    assert!(was_stopped(thread.join().unwrap()));
+    drop(input);
+}
+
+fn memfd() -> File {
+    rustix::fs::memfd_create("content", rustix::fs::MemfdFlags::CLOEXEC).unwrap().into()
+}
+
+/// Starts a relay from a file of 8 MiB that may not open its output again, like a pipe of another user.
+fn start_without_access(to: OwnedFd, method: MethodChoice) -> (RelayHandle, JoinHandle<std::io::Result<RelayReport>>) {
+    let (from, handle) = (memfd(), RelayHandle::new());
+    ftruncate(&from, 8 << 20).unwrap();
+    let observed = handle.clone();
+    let thread = thread::spawn(move || {
+        fchmod(&to, Mode::empty()).unwrap();
+        // Root may open everything, so this thread becomes another user.
+        let other = Uid::from_raw(65534);
+        if geteuid().is_root() {
+            set_thread_res_uid(other, other, other).unwrap();
+        }
+        Relay::new().method(method).capacity(CapacityChange::Keep).run_with(from, to, &observed)
+    });
+    (handle, thread)
+}
+
+#[test]
+fn progress_is_seen_on_a_pipe_of_another_user_and_on_a_terminal() {
+    for method in [MethodChoice::Fastest, MethodChoice::ReadWrite] {
+        let (mut reader, writer) = pipe().unwrap();
+        let (handle, thread) = start_without_access(writer.into(), method);
+        // The reader has taken nothing, and more bytes follow than the pipe holds.
+        eventually("bytes in the pipe are counted", || handle.written() >= 32 << 10);
+        std::io::copy(&mut reader, &mut std::io::sink()).unwrap();
+        assert_eq!(thread.join().unwrap().unwrap().bytes, 8 << 20, "{method:?}");
+    }
+    let (master, terminal) = crate::relay::tty();
+    let (handle, thread) = start_without_access(terminal, MethodChoice::Fastest);
+    eventually("bytes in the terminal are counted", || handle.written() >= 4 << 10);
+    handle.stop();
+    drop(master);
+    assert!(thread.join().unwrap().is_err());
+}
+
 #[test]
 fn progress_is_seen_while_a_slow_reader_takes_the_bytes() {
-    let mut file: File = rustix::fs::memfd_create("content", rustix::fs::MemfdFlags::CLOEXEC).unwrap().into();
+    let mut file = memfd();
     file.write_all(&content(8 << 20)).unwrap();
-    for method in [Choice::Fastest, Choice::ReadWrite] {
+    for method in [MethodChoice::Fastest, MethodChoice::ReadWrite] {
         for socket in [false, true] {
             let (mut reader, to): (Box<dyn Read>, OwnedFd) = if socket {
                 let (near, far) = UnixStream::pair().unwrap();
@@ -228,7 +331,7 @@ fn progress_is_seen_while_a_slow_reader_takes_the_bytes() {
             file.rewind().unwrap();
             let (from, handle) = (file.try_clone().unwrap(), RelayHandle::new());
             let observed = handle.clone();
-            let relay = Relay::new().method(method).capacity(Capacity::Keep);
+            let relay = Relay::new().method(method).capacity(CapacityChange::Keep);
             let thread = thread::spawn(move || relay.run_with(from, to, &observed));
             // The reader has taken nothing, and more bytes follow than the kernel holds.
             eventually("written bytes are counted", || handle.written() >= 32 << 10);

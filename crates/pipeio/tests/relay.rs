@@ -11,7 +11,7 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use pipeio::pipe::{self, Pipe};
-use pipeio::relay::{Capacity, Choice, End, Method, Relay, Report};
+use pipeio::relay::{CapacityChange, End, Method, MethodChoice, Relay, RelayReport};
 use rustix::fs::{FileType, Mode, OFlags};
 use rustix::net::{AddressFamily, SocketFlags, SocketType};
 use rustix::pipe::{PipeFlags, pipe_with};
@@ -120,7 +120,7 @@ fn memfd() -> File {
 }
 
 /// A pseudo-terminal: first its master side, then the side that a program uses.
-fn tty() -> (OwnedFd, OwnedFd) {
+pub(crate) fn tty() -> (OwnedFd, OwnedFd) {
     let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC).unwrap();
     grantpt(&master).unwrap();
     unlockpt(&master).unwrap();
@@ -332,7 +332,7 @@ fn output(kind: Kind) -> (OwnedFd, Arrived) {
 }
 
 /// Passes `text` from one type of descriptor to the other and compares the bytes that arrive with `text`.
-fn pass(from: Kind, to: Kind, text: &[u8], nonblocking: bool, relay: Relay) -> Report {
+fn pass(from: Kind, to: Kind, text: &[u8], nonblocking: bool, relay: Relay) -> RelayReport {
     let what = format!("{from:?} to {to:?}, non-blocking {nonblocking}, {relay:?}");
     let (source, feeder) = input(from, text);
     let (sink, arrived) = output(to);
@@ -358,9 +358,9 @@ fn every_kind_of_input_reaches_every_kind_of_output() {
     for from in INPUTS {
         for to in OUTPUTS {
             for nonblocking in [false, true] {
-                for method in [Choice::Fastest, Choice::ReadWrite] {
+                for method in [MethodChoice::Fastest, MethodChoice::ReadWrite] {
                     let report = pass(from, to, &text, nonblocking, Relay::new().method(method));
-                    if method == Choice::ReadWrite {
+                    if method == MethodChoice::ReadWrite {
                         assert_eq!((report.method, report.fallbacks.len()), (Method::ReadWrite, 0));
                     }
                 }
@@ -432,7 +432,7 @@ fn small_pieces_from_a_socket_take_little_room_in_a_pipe() {
         let output = Pipe::new().unwrap();
         let mut near = File::from(near);
         thread::scope(|scope| {
-            scope.spawn(|| Relay::new().capacity(Capacity::Keep).run(input, output.writer).unwrap());
+            scope.spawn(|| Relay::new().capacity(CapacityChange::Keep).run(input, output.writer).unwrap());
             // If the socket is full, the piece is not sent.
             rustix::io::ioctl_fionbio(&near, true).unwrap();
             let mut sent = 0;
@@ -507,7 +507,7 @@ fn files_of_proc_have_content_whatever_their_size() {
 fn a_reader_that_leaves_early_ends_the_relay_quietly() {
     let text = content(8 << 20);
     for from in [Kind::Pipe, Kind::File, Kind::Unix] {
-        for method in [Choice::Fastest, Choice::ReadWrite] {
+        for method in [MethodChoice::Fastest, MethodChoice::ReadWrite] {
             let (source, feeder) = input(from, &text);
             let Pipe { reader, writer } = Pipe::new().unwrap();
             let early = thread::spawn(move || {
@@ -674,7 +674,7 @@ fn sockets_that_lose_messages_are_refused() {
     let pipe = Pipe::new().unwrap();
     for error in [
         Relay::new().run(udp(), &pipe.writer).unwrap_err(),
-        Relay::new().method(Choice::ReadWrite).run(&pipe.reader, udp()).unwrap_err(),
+        Relay::new().method(MethodChoice::ReadWrite).run(&pipe.reader, udp()).unwrap_err(),
     ] {
         assert_eq!(error.kind(), io::ErrorKind::Unsupported, "{error}");
         assert!(error.to_string().contains("use a stream"), "{error}");
@@ -693,9 +693,9 @@ fn pipes_have_the_requested_capacities() {
     };
     let page = rustix::param::page_size();
     let new = Some(16 * page);
-    assert_eq!(capacity(Capacity::Keep), [new, new]);
-    assert_eq!(capacity(Capacity::Set(100_000)), [Some(131_072), Some(131_072)]);
-    let raised = capacity(Capacity::Raise);
+    assert_eq!(capacity(CapacityChange::Keep), [new, new]);
+    assert_eq!(capacity(CapacityChange::Set(100_000)), [Some(131_072), Some(131_072)]);
+    let raised = capacity(CapacityChange::Raise);
     assert!(raised.iter().all(|&capacity| capacity >= new), "{raised:?}");
     // If the output is a file, 256 KiB is faster than 1 MiB.
     let from = Pipe::new().unwrap();
@@ -708,13 +708,13 @@ fn pipes_have_the_requested_capacities() {
     let (from, to) = (Pipe::new().unwrap(), Pipe::new().unwrap());
     rustix::io::write(&from.writer, &[0; 50_000]).unwrap();
     drop(from.writer);
-    let relay = Relay::new().capacity(Capacity::Set(page));
+    let relay = Relay::new().capacity(CapacityChange::Set(page));
     let reader = collect(to.reader);
     let report = relay.run(&from.reader, to.writer).unwrap();
     assert_eq!((report.bytes, report.capacities), (50_000, [new, Some(page)]));
     assert_eq!(reader.join().unwrap().len(), 50_000);
 
     let (from, to) = (Pipe::new().unwrap(), Pipe::new().unwrap());
-    let relay = Relay::new().capacity(Capacity::Set(1 << 31));
+    let relay = Relay::new().capacity(CapacityChange::Set(1 << 31));
     assert!(relay.run(&from.reader, &to.writer).is_err(), "a requested capacity that is refused is an error");
 }

@@ -120,10 +120,11 @@ pub fn say_error(sentence: impl Display) {
     say(format_args!("pipemark: {sentence}"));
 }
 
-/// Writes a message to standard error. Removes error numbers and escapes control characters. Write errors are ignored.
+/// Writes a message to standard error, with one write(2), so that lines of several processes aren't joined. Removes
+/// error numbers and escapes control characters. Write errors are ignored.
 pub fn say(text: impl Display) {
     let lines: Vec<String> = without_error_numbers(&text.to_string()).lines().map(escape_line).collect();
-    let _ = writeln!(io::stderr(), "{}", lines.join("\n"));
+    let _ = io::stderr().write_all((lines.join("\n") + "\n").as_bytes());
 }
 
 /// Removes the ` (os error N)` that std appends to messages.

@@ -3,7 +3,8 @@
 use std::io::{IsTerminal, Write, stderr};
 use std::time::{Duration, Instant};
 
-use rustix::termios::tcgetwinsize;
+use rustix::process::getpgrp;
+use rustix::termios::{tcgetpgrp, tcgetwinsize};
 use unicode_width::UnicodeWidthChar;
 
 use pipemark_model::neutral;
@@ -42,9 +43,12 @@ impl Progress {
         }
     }
 
-    /// Replaces the text of the line.
+    /// Replaces the text of the line. A background job shows nothing.
     pub fn show(&mut self, text: &str) {
-        if self.terminal {
+        if self.terminal && in_background() {
+            // The shell's prompt has replaced the line.
+            self.drawn = false;
+        } else if self.terminal {
             // A terminal whose size was never set has no columns.
             let columns = tcgetwinsize(stderr()).map_or(0, |size| usize::from(size.ws_col));
             let columns = if columns == 0 { 80 } else { columns };
@@ -53,7 +57,9 @@ impl Progress {
                 taken += c.width().unwrap_or(0);
                 taken < columns
             };
-            let _ = write!(stderr(), "\r\x1b[K{}", text.chars().take_while(fits).collect::<String>());
+            let line: String = "\r\x1b[K".chars().chain(text.chars().take_while(fits)).collect();
+            // One write(2), so that the output of other processes doesn't split the line.
+            let _ = stderr().write_all(line.as_bytes());
             self.drawn = true;
         }
     }
@@ -73,6 +79,12 @@ impl Drop for Progress {
     fn drop(&mut self) {
         self.clear();
     }
+}
+
+/// Whether the terminal's shell has put this process in the background. A terminal that doesn't control this process
+/// has no background jobs.
+fn in_background() -> bool {
+    tcgetpgrp(stderr()).is_ok_and(|foreground| foreground != getpgrp())
 }
 
 /// The text of the line, such as `█████▌  11 of 40 runs, about 23 s left · pipe write`.

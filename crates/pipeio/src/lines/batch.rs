@@ -1,7 +1,7 @@
 //! A batch of lines, as a transform receives it.
 
 use super::error::{Error, Failure};
-use super::simd::Ends;
+use super::simd::Positions;
 
 /// Consecutive whole lines, each with its terminator. Only the last line of the input may lack a terminator.
 #[derive(Debug, Clone, Copy)]
@@ -52,7 +52,7 @@ impl<'b> Batch<'b> {
     /// The lines, without terminators.
     #[inline]
     pub fn lines(&self) -> Lines<'b> {
-        Lines { bytes: self.bytes, start: 0, ends: Ends::new(self.bytes, self.terminator) }
+        Lines { bytes: self.bytes, start: 0, ends: Positions::new(self.bytes, self.terminator) }
     }
 
     /// Creates the error of a transform that failed on `line`. `line` must be a line of this batch.
@@ -96,7 +96,7 @@ pub enum LineEnd {
 pub struct Lines<'b> {
     bytes: &'b [u8],
     start: usize,
-    ends: Ends<'b>,
+    ends: Positions<'b>,
 }
 
 impl<'b> Iterator for Lines<'b> {

@@ -10,7 +10,7 @@ use rustix::param::page_size;
 
 use super::error::Error;
 use super::fault;
-use super::reader::{Extent, Next, Plan};
+use super::reader::{Extent, Next, ReadPlan};
 use super::region::Region;
 
 /// Bytes of the first read that searches for the end of a line. Each further read is twice as large.
@@ -21,7 +21,7 @@ const FIRST_SEARCH: usize = 16 << 10;
 #[derive(Debug)]
 pub(super) struct Chunks<'fd> {
     input: BorrowedFd<'fd>,
-    plan: Plan,
+    plan: ReadPlan,
     start: u64,
     end: u64,
     /// The next chunk to take.
@@ -34,7 +34,7 @@ pub(super) struct Chunks<'fd> {
 impl<'fd> Chunks<'fd> {
     /// Returns `None` if `input` is not a regular file or has few bytes, if its lines must be read in order, or if a
     /// chunk would be longer than the longest allowed line.
-    pub(super) fn of(input: BorrowedFd<'fd>, plan: Plan) -> Option<Self> {
+    pub(super) fn of(input: BorrowedFd<'fd>, plan: ReadPlan) -> Option<Self> {
         let stat = fstat(input).ok()?;
         let start = seek(input, SeekFrom::Current(0)).ok()?;
         let end = u64::try_from(stat.st_size).ok()?.min(plan.end);

@@ -13,10 +13,10 @@ use super::error::Error;
 use super::fault;
 use super::output::Output;
 use super::parallel;
-use super::reader::{Extent, Next, Plan, Reader, WhenIdle, reopen};
+use super::reader::{Extent, Next, ReadPlan, Reader, WhenIdle, reopen};
 use super::region::Region;
 use super::transform::{Flow, Transform};
-use super::writer::{Readers, SendMethod, Writer};
+use super::writer::{OutputMethod, Readers, Writer};
 use crate::pipe;
 
 /// Passes lines through a transform.
@@ -31,7 +31,7 @@ pub struct Engine {
     batch: Option<NonZeroUsize>,
     terminator: u8,
     max_line: usize,
-    send: SendMethod,
+    send: OutputMethod,
     range: Option<Range<u64>>,
     first_line: u64,
 }
@@ -47,7 +47,14 @@ impl Engine {
     /// away. A batch has at most 512 KiB from a file and 64 KiB from any other input. If the calling thread may run on
     /// one CPU only, an input pipe is enlarged to 256 KiB, and its batches have at most that size.
     pub fn new() -> Self {
-        Self { batch: None, terminator: b'\n', max_line: 1 << 30, send: SendMethod::Write, range: None, first_line: 1 }
+        Self {
+            batch: None,
+            terminator: b'\n',
+            max_line: 1 << 30,
+            send: OutputMethod::Write,
+            range: None,
+            first_line: 1,
+        }
     }
 
     /// Sets the number of bytes requested in one read. Any number works, but small numbers are slow. From a pipe, at
@@ -87,7 +94,7 @@ impl Engine {
     }
 
     /// Sets how output reaches a pipe.
-    pub fn send(mut self, send: SendMethod) -> Self {
+    pub fn send(mut self, send: OutputMethod) -> Self {
         self.send = send;
         self
     }
@@ -113,7 +120,12 @@ impl Engine {
     ///
     /// See [`Error`]. It is not an error if the reader of `output` leaves (see [`Ended`]). For that the process must
     /// ignore SIGPIPE, as Rust programs do by default.
-    pub fn run<T: Transform>(&self, input: impl AsFd, output: impl AsFd, transform: &mut T) -> Result<Report, Error> {
+    pub fn run<T: Transform>(
+        &self,
+        input: impl AsFd,
+        output: impl AsFd,
+        transform: &mut T,
+    ) -> Result<LinesReport, Error> {
         let output = output.as_fd();
         through_cache(input.as_fd(), |input| {
             let span = self.span(input)?;
@@ -121,7 +133,7 @@ impl Engine {
             let mut reader = self.reader(input, None, transform.numbered(), span)?;
             let mut writer = self.writer(output)?;
             let ended = self.drain(&mut reader, &mut writer, transform)?;
-            Ok(Report::of(ended, 1, &reader, &writer))
+            Ok(LinesReport::of(ended, 1, &reader, &writer))
         })
     }
 
@@ -190,7 +202,7 @@ impl Engine {
         output: impl AsFd,
         mut transform: T,
         threads: NonZeroUsize,
-    ) -> Result<Report, Error>
+    ) -> Result<LinesReport, Error>
     where
         T: Transform + Clone + Send,
     {
@@ -221,7 +233,7 @@ impl Engine {
             None => BATCH,
         };
         let fixed = self.batch.is_some();
-        let plan = Plan {
+        let plan = ReadPlan {
             block,
             fixed,
             terminator: self.terminator,
@@ -301,8 +313,8 @@ fn refuse_same_file(input: BorrowedFd<'_>, output: BorrowedFd<'_>) -> Result<(),
 /// without that flag: direct reads must start and end at the borders of disk blocks, and lines don't.
 fn through_cache(
     input: BorrowedFd<'_>,
-    run: impl FnOnce(BorrowedFd<'_>) -> Result<Report, Error>,
-) -> Result<Report, Error> {
+    run: impl FnOnce(BorrowedFd<'_>) -> Result<LinesReport, Error>,
+) -> Result<LinesReport, Error> {
     if !fcntl_getfl(input).map_err(cannot_read)?.contains(OFlags::DIRECT) || !is_file(input)? {
         return run(input);
     }
@@ -346,7 +358,7 @@ pub enum Ended {
 /// The result of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Report {
+pub struct LinesReport {
     /// How the run ended.
     pub ended: Ended,
     /// The number of threads that worked. Smaller than requested if the system could not start more.
@@ -363,7 +375,7 @@ pub struct Report {
     pub writes: u64,
 }
 
-impl Report {
+impl LinesReport {
     pub(super) fn of(ended: Ended, threads: usize, reader: &Reader<'_>, writer: &Writer<'_>) -> Self {
         Self {
             ended,

@@ -29,7 +29,7 @@ mod tests {
     use rustix::net::{AddressFamily, SendFlags, SocketFlags, SocketType};
 
     use crate::lines::transforms::{Length, Number, Spaces, Upper};
-    use crate::lines::{Engine, Error, Fate, Report, SendMethod, Transform, per_line};
+    use crate::lines::{Engine, Error, Fate, LinesReport, OutputMethod, Transform, per_line};
 
     /// The number of calls before the first failure. While no test injects faults, it is too large to be reached.
     static BEFORE: AtomicI64 = AtomicI64::new(i64::MAX / 2);
@@ -111,7 +111,7 @@ mod tests {
         transform: &T,
         threads: usize,
         (before, failures): (i64, i64),
-    ) -> (Vec<u8>, Result<Report, Error>, bool) {
+    ) -> (Vec<u8>, Result<LinesReport, Error>, bool) {
         let mut output = memory_file();
         FAILURES.store(failures, Relaxed);
         BEFORE.store(before, Relaxed);
@@ -134,7 +134,7 @@ mod tests {
         for (kind, threads) in
             [(Input::File, 1), (Input::File, 3), (Input::Pipe, 1), (Input::Pipe, 3), (Input::Messages, 2)]
         {
-            let engine = Engine::new().batch(NonZeroUsize::new(9000).unwrap()).send(SendMethod::GiveAway);
+            let engine = Engine::new().batch(NonZeroUsize::new(9000).unwrap()).send(OutputMethod::GiveAway);
             let whole = run(&engine, &open(kind, &text), transform, threads, (i64::MAX / 2, 0)).0;
             for failures in [1, i64::MAX] {
                 for before in 0.. {

@@ -57,9 +57,9 @@ pub mod transforms;
 mod writer;
 
 pub use batch::{Batch, Line, LineEnd, Lines};
-pub use engine::{Ended, Engine, Report};
+pub use engine::{Ended, Engine, LinesReport};
 pub use error::{Error, Failure};
 pub use output::{Mark, Output};
 pub use simd::Simd;
 pub use transform::{Fate, Flow, PerLine, Transform, per_line};
-pub use writer::SendMethod;
+pub use writer::OutputMethod;

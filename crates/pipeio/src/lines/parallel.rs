@@ -11,7 +11,7 @@ use std::{hint, thread};
 use rustix::event::{EventfdFlags, eventfd};
 
 use super::chunks::Chunks;
-use super::engine::{Ended, Engine, Report};
+use super::engine::{Ended, Engine, LinesReport};
 use super::error::Error;
 use super::fault;
 use super::output::{Output, Store};
@@ -28,7 +28,7 @@ const SPIN_TIME: Duration = Duration::from_micros(50);
 /// What the threads share.
 struct Run<'e, 'fd> {
     engine: &'e Engine,
-    input: Mutex<Input<'fd>>,
+    input: Mutex<OrderedInput<'fd>>,
     /// The chunks of a file that all threads read concurrently. If set, the threads take their batches from here, not
     /// from `input`.
     chunks: Option<Chunks<'fd>>,
@@ -44,7 +44,7 @@ struct Run<'e, 'fd> {
     spin_time: Duration,
 }
 
-struct Input<'fd> {
+struct OrderedInput<'fd> {
     reader: Reader<'fd>,
     batches: u64,
 }
@@ -62,7 +62,7 @@ pub(super) fn run<T: Transform + Clone + Send>(
     mut transform: T,
     threads: NonZeroUsize,
     span: Range<u64>,
-) -> Result<Report, Error> {
+) -> Result<LinesReport, Error> {
     let cancel = fault::point().and_then(|()| eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK));
     let cancel = cancel.map_err(|errno| Error::Read(errno.into()))?;
     let reader = engine.reader(input, Some(cancel.as_fd()), transform.numbered(), span)?;
@@ -75,7 +75,7 @@ pub(super) fn run<T: Transform + Clone + Send>(
     let run = Run {
         engine,
         chunks,
-        input: Mutex::new(Input { reader, batches: 0 }),
+        input: Mutex::new(OrderedInput { reader, batches: 0 }),
         output: Mutex::new(OrderedOutput { writer, ended: None }),
         next: AtomicU64::new(0),
         turn: Condvar::new(),
@@ -90,7 +90,7 @@ pub(super) fn run<T: Transform + Clone + Send>(
     // Starts only as many threads as there is memory for.
     let others = (1..threads.get()).map(|_| plan.memory().ok().map(work));
     let threads = threads::run(work(plan.memory()?), others);
-    let Input { mut reader, .. } = run.input.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let OrderedInput { mut reader, .. } = run.input.into_inner().unwrap_or_else(PoisonError::into_inner);
     let OrderedOutput { mut writer, ended } = run.output.into_inner().unwrap_or_else(PoisonError::into_inner);
     let mut ended = ended.unwrap_or(Ok(Ended::Input))?;
     if let Some(chunks) = run.chunks {
@@ -102,7 +102,7 @@ pub(super) fn run<T: Transform + Clone + Send>(
             ended = engine.drain(&mut reader, &mut writer, &mut transform)?;
         }
     }
-    Ok(Report::of(ended, threads, &reader, &writer))
+    Ok(LinesReport::of(ended, threads, &reader, &writer))
 }
 
 impl<'fd> Run<'_, 'fd> {

@@ -30,7 +30,7 @@ const MAX_SKIPPED_POLLS: u32 = 63;
 
 /// Which bytes to read, in which block size and with which line limit.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Plan {
+pub(super) struct ReadPlan {
     /// Bytes requested in one read; if `fixed` is false, the maximum.
     pub(super) block: usize,
     pub(super) fixed: bool,
@@ -46,7 +46,7 @@ pub(super) struct Plan {
     pub(super) end: u64,
 }
 
-impl Plan {
+impl ReadPlan {
     /// Allocates the memory of one thread, for a batch and for its output.
     pub(super) fn memory(self) -> Result<(Region, Store), Error> {
         Ok((Region::new(self.block).map_err(Error::Memory)?, Store::new(self.block.max(STORE))?))
@@ -66,7 +66,7 @@ pub(super) struct Reader<'fd> {
     kind: FileType,
     /// Whether the input is a socket that carries messages. A read discards the bytes of a message that don't fit.
     messages: bool,
-    plan: Plan,
+    plan: ReadPlan,
     /// Contains the start of an unfinished line.
     pending: Region,
     /// Where the unfinished line starts in `pending`.
@@ -77,7 +77,7 @@ pub(super) struct Reader<'fd> {
     offset: u64,
     /// The number of the unfinished line.
     line: u64,
-    state: State,
+    state: ReaderState,
     read_size: ReadSize,
     /// A private non-blocking descriptor of the same pipe; `None` if `cancel` is set, if the input is no pipe, or if
     /// the pipe can't be opened again.
@@ -91,7 +91,7 @@ pub(super) struct Reader<'fd> {
 }
 
 #[derive(Debug)]
-enum State {
+enum ReaderState {
     Open,
     /// The input ended, or an error was returned.
     Ended,
@@ -125,7 +125,7 @@ pub(super) struct Extent {
 }
 
 impl<'fd> Reader<'fd> {
-    pub(super) fn new(input: BorrowedFd<'fd>, cancel: Option<BorrowedFd<'fd>>, plan: Plan) -> Result<Self, Error> {
+    pub(super) fn new(input: BorrowedFd<'fd>, cancel: Option<BorrowedFd<'fd>>, plan: ReadPlan) -> Result<Self, Error> {
         let cannot_read = |errno: Errno| Error::Read(errno.into());
         let kind = FileType::from_raw_mode(rustix::fs::fstat(input).map_err(cannot_read)?.st_mode);
         let flags = fcntl_getfl(input).map_err(cannot_read)?;
@@ -163,7 +163,7 @@ impl<'fd> Reader<'fd> {
             filled: 0,
             offset: plan.origin,
             line: plan.first_line,
-            state: State::Open,
+            state: ReaderState::Open,
             read_size: ReadSize::new(block, is_pipe && !plan.fixed),
             nonblocking: (is_pipe && cancel.is_none()).then(|| reopen(input, OFlags::NONBLOCK)).flatten(),
             polls_to_skip: 0,
@@ -173,7 +173,7 @@ impl<'fd> Reader<'fd> {
     }
 
     /// The plan that this reader follows.
-    pub(super) fn plan(&self) -> Plan {
+    pub(super) fn plan(&self) -> ReadPlan {
         self.plan
     }
 
@@ -197,7 +197,7 @@ impl<'fd> Reader<'fd> {
     pub(super) fn next(&mut self, buffer: &mut Region, when_idle: WhenIdle) -> Result<Next, Error> {
         let next = self.next_lines(buffer, when_idle);
         if next.is_err() {
-            (self.state, self.filled) = (State::Ended, 0);
+            (self.state, self.filled) = (ReaderState::Ended, 0);
         }
         next
     }
@@ -205,9 +205,9 @@ impl<'fd> Reader<'fd> {
     fn next_lines(&mut self, buffer: &mut Region, when_idle: WhenIdle) -> Result<Next, Error> {
         let start = self.take_pending(buffer)?;
         loop {
-            if !matches!(self.state, State::Open) {
-                return match mem::replace(&mut self.state, State::Ended) {
-                    State::Failed(error) => Err(error),
+            if !matches!(self.state, ReaderState::Open) {
+                return match mem::replace(&mut self.state, ReaderState::Ended) {
+                    ReaderState::Failed(error) => Err(error),
                     _ if self.filled == 0 => Ok(Next::End),
                     _ => {
                         let last = mem::take(&mut self.filled);
@@ -238,7 +238,7 @@ impl<'fd> Reader<'fd> {
                 },
             };
             if read == 0 {
-                self.state = State::Ended;
+                self.state = ReaderState::Ended;
                 continue;
             }
             self.read_size.learn(read, Instant::now);
@@ -259,7 +259,7 @@ impl<'fd> Reader<'fd> {
                 if line == 0 {
                     return Err(error);
                 }
-                self.state = State::Failed(error);
+                self.state = ReaderState::Failed(error);
                 whole = line;
             }
             let lines = if self.plan.numbered {
@@ -274,7 +274,7 @@ impl<'fd> Reader<'fd> {
                     self.pending[..rest.len()].copy_from_slice(rest);
                     self.filled = rest.len();
                 }
-                Err(error) => self.state = State::Failed(Error::Memory(error)),
+                Err(error) => self.state = ReaderState::Failed(Error::Memory(error)),
             }
             return Ok(Next::Batch(self.pass_lines(start, whole, lines)));
         }
@@ -523,8 +523,8 @@ mod tests {
 
     use super::*;
 
-    fn plan() -> Plan {
-        Plan {
+    fn plan() -> ReadPlan {
+        ReadPlan {
             block: 64 << 10,
             fixed: false,
             terminator: b'\n',
@@ -570,7 +570,7 @@ mod tests {
     fn the_input_ends_after_a_line_that_is_too_long() {
         let (input, mut writer) = pipe().unwrap();
         writer.write_all(&[b'x'; 20_000]).unwrap();
-        let plan = Plan { block: 100, fixed: true, max_line: 5000, ..plan() };
+        let plan = ReadPlan { block: 100, fixed: true, max_line: 5000, ..plan() };
         let mut reader = Reader::new(input.as_fd(), None, plan).unwrap();
         assert!(matches!(reader.next(&mut Region::new(1).unwrap(), WhenIdle::Wait), Err(Error::LineTooLong { .. })));
         assert!(matches!(reader.next(&mut Region::new(1).unwrap(), WhenIdle::Wait), Ok(Next::End)));

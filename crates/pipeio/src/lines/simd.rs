@@ -392,7 +392,7 @@ pub(super) use with_lanes;
 
 /// An iterator over the positions of a given byte in `bytes`, in order.
 #[derive(Debug, Clone)]
-pub(super) struct Ends<'b> {
+pub(super) struct Positions<'b> {
     bytes: &'b [u8],
     byte: u8,
     simd: Simd,
@@ -402,7 +402,7 @@ pub(super) struct Ends<'b> {
     found: u64,
 }
 
-impl<'b> Ends<'b> {
+impl<'b> Positions<'b> {
     #[inline]
     pub(super) fn new(bytes: &'b [u8], byte: u8) -> Self {
         Self::with(Simd::best(), bytes, byte)
@@ -431,7 +431,7 @@ impl<'b> Ends<'b> {
     }
 }
 
-impl Iterator for Ends<'_> {
+impl Iterator for Positions<'_> {
     type Item = usize;
 
     #[inline]
@@ -487,7 +487,7 @@ mod tests {
             for bytes in [bytes, sparse] {
                 let expected: Vec<usize> = (0..bytes.len()).filter(|&at| bytes[at] == byte).collect();
                 for simd in Simd::available() {
-                    prop_assert_eq!(&Ends::with(simd, &bytes, byte).collect::<Vec<_>>(), &expected, "{:?}", simd);
+                    prop_assert_eq!(&Positions::with(simd, &bytes, byte).collect::<Vec<_>>(), &expected, "{:?}", simd);
                 }
             }
         }

@@ -25,7 +25,7 @@ const MIN_MESSAGE: usize = 512;
 
 /// How output reaches a pipe. Any other output is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum SendMethod {
+pub enum OutputMethod {
     /// write(2): the kernel copies.
     #[default]
     Write,
@@ -49,7 +49,7 @@ pub(super) struct Writer<'fd> {
     /// replace the duplicate with a pipe's read end. From a read end, vmsplice(2) would write to our memory.
     own: Option<OwnedFd>,
     kind: FileType,
-    send: SendMethod,
+    send: OutputMethod,
     /// The maximum number of bytes passed in one call. It is limited because a socket that carries messages refuses
     /// long messages.
     most: usize,
@@ -59,9 +59,9 @@ pub(super) struct Writer<'fd> {
 }
 
 impl<'fd> Writer<'fd> {
-    pub(super) fn new(output: BorrowedFd<'fd>, send: SendMethod) -> Result<Self, Error> {
+    pub(super) fn new(output: BorrowedFd<'fd>, send: OutputMethod) -> Result<Self, Error> {
         let kind = FileType::from_raw_mode(rustix::fs::fstat(output).map_err(|e| Error::Write(e.into()))?.st_mode);
-        let own = if kind == FileType::Fifo && send == SendMethod::GiveAway {
+        let own = if kind == FileType::Fifo && send == OutputMethod::GiveAway {
             fcntl_dupfd_cloexec(output, 0).ok()
         } else {
             None
@@ -71,7 +71,7 @@ impl<'fd> Writer<'fd> {
             Some(own) => !Access::of(own.as_fd()).map_err(Error::Write)?.reads_only,
             None => false,
         };
-        let send = if can_take { send } else { SendMethod::Write };
+        let send = if can_take { send } else { OutputMethod::Write };
         Ok(Self { output, own, kind, send, most: usize::MAX, bytes: 0, given_away: 0, writes: 0 })
     }
 
@@ -86,7 +86,7 @@ impl<'fd> Writer<'fd> {
     /// 8 KiB, and 1.4 times as fast as with 64 KiB.
     pub(super) fn hold_limit(&self) -> usize {
         match (self.kind, self.send) {
-            (FileType::Fifo, SendMethod::Write) => 16 << 10,
+            (FileType::Fifo, OutputMethod::Write) => 16 << 10,
             _ => 256 << 10,
         }
     }
@@ -94,7 +94,7 @@ impl<'fd> Writer<'fd> {
     /// Writes all of `output`, and makes its memory ready for the next output.
     pub(super) fn write(&mut self, output: &mut Output<'_>) -> Result<Readers, Error> {
         let given = match (self.send, output.as_slice()) {
-            (SendMethod::GiveAway, Some(bytes)) if bytes.len() >= WORTH_GIVING => self.give_away(bytes)?,
+            (OutputMethod::GiveAway, Some(bytes)) if bytes.len() >= WORTH_GIVING => self.give_away(bytes)?,
             _ => GiftOutcome::Refused,
         };
         match given {
@@ -167,7 +167,7 @@ impl<'fd> Writer<'fd> {
                 Err(Errno::AGAIN) => until_ready(self.output, Direction::Out).map_err(Error::Write)?,
                 Err(Errno::PIPE) => return Ok(GiftOutcome::ReadersGone),
                 Err(Errno::PERM | Errno::NOSYS | Errno::INVAL) if given == 0 => {
-                    self.send = SendMethod::Write;
+                    self.send = OutputMethod::Write;
                     return Ok(GiftOutcome::Refused);
                 }
                 Err(error) => return Err(Error::Write(error.into())),

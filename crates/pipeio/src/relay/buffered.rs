@@ -19,7 +19,7 @@ use rustix::param::page_size;
 use super::flow::{BatchPolicy, IdleTuner};
 use super::handle::RelayHandle;
 use super::methods::Kind;
-use super::{BUFFER, End, RelayRun, output_without_waiting, unread};
+use super::{BUFFER, End, RelayRun, longest_write, output_without_waiting, unread};
 use crate::memory::{Mapping, Pages, Region};
 
 /// The minimum number of blocks, unless blocks would then be smaller than a page. A block is at most as large as one
@@ -35,6 +35,12 @@ const IDLE: Duration = Duration::from_millis(100);
 
 /// Blocks that were free for at least this time are released once the buffer is empty.
 const UNUSED: Duration = Duration::from_secs(1);
+
+/// The maximum number of blocks that are released while the buffer is locked.
+const BLOCKS_TO_RELEASE: usize = 64;
+
+/// How long the buffer stays unlocked before more blocks are released, so that the reading thread can continue.
+const RELEASE_PAUSE: Duration = Duration::from_micros(50);
 
 /// Memory between the two sides of a relay, and the fill levels at which writing and reading resume.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -64,16 +70,29 @@ impl MemoryBuffer {
         self.stop_at = percent.min(100);
         self
     }
+
+    /// The size of the buffer in bytes, rounded as [`new`](Self::new) describes.
+    pub fn size(self) -> usize {
+        let (block, count) = self.blocks();
+        block.saturating_mul(count)
+    }
+
+    /// The size of a block in bytes, and the number of blocks.
+    fn blocks(self) -> (usize, usize) {
+        let bytes = self.bytes.max(page_size() * 2);
+        let block = (bytes / MIN_BLOCKS).clamp(page_size(), BUFFER).next_multiple_of(page_size());
+        (block, bytes.div_ceil(block))
+    }
 }
 
 /// The buffer, shared by the thread that fills it and the one that empties it.
-struct Shared {
+struct SharedBuffer {
     memory: Mapping,
     block: usize,
     /// Fill levels in bytes: first the level at which writing starts, then the level at which reading resumes after the
     /// buffer was full.
     marks: [u64; 2],
-    state: Mutex<State>,
+    state: Mutex<BufferState>,
     /// Signalled when there are bytes to write.
     filled: Condvar,
     /// Signalled when there is room.
@@ -81,13 +100,15 @@ struct Shared {
     handle: RelayHandle,
 }
 
-struct State {
+struct BufferState {
     /// Blocks with bytes, the oldest first. All but the last are full.
     queue: VecDeque<usize>,
     /// Blocks without bytes. The last block in the list is used next.
     free: Vec<usize>,
     /// Whether each block has memory.
     touched: Vec<bool>,
+    /// The number of free blocks that have memory.
+    touched_free: usize,
     /// Bytes read into the last block of the queue.
     filled: usize,
     /// Bytes written from the first block of the queue.
@@ -113,23 +134,22 @@ struct State {
     since: Instant,
 }
 
-impl Shared {
-    fn new(buffer: MemoryBuffer, handle: RelayHandle) -> io::Result<Shared> {
-        let bytes = buffer.bytes.max(page_size() * 2);
-        check_available(bytes as u64)?;
-        let block = (bytes / MIN_BLOCKS).clamp(page_size(), BUFFER).next_multiple_of(page_size());
-        let blocks = bytes.div_ceil(block);
+impl SharedBuffer {
+    fn new(buffer: MemoryBuffer, handle: RelayHandle) -> io::Result<SharedBuffer> {
+        let (block, blocks) = buffer.blocks();
         let len = blocks.checked_mul(block).ok_or(io::ErrorKind::OutOfMemory)?;
+        check_available(len as u64)?;
         let memory = Mapping::of(len, MapFlags::empty())?;
         memory.prefer_huge_pages(false);
         let mark = |percent: u8| (len as u128 * u128::from(percent) / 100) as u64;
         // The block being written can't be refilled. So the buffer counts as 100 % full when no block is free (see
         // `room`).
         let marks = [mark(buffer.start_at), mark(buffer.stop_at)];
-        let state = State {
+        let state = BufferState {
             queue: VecDeque::with_capacity(blocks),
             free: (0..blocks).rev().collect(),
             touched: vec![false; blocks],
+            touched_free: 0,
             filled: 0,
             taken: 0,
             bytes: 0,
@@ -144,10 +164,10 @@ impl Shared {
             since: Instant::now(),
         };
         let (filled, emptied) = (Condvar::new(), Condvar::new());
-        Ok(Shared { memory, block, marks, state: Mutex::new(state), filled, emptied, handle })
+        Ok(SharedBuffer { memory, block, marks, state: Mutex::new(state), filled, emptied, handle })
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, BufferState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -175,7 +195,8 @@ impl Shared {
             if !state.full || state.bytes <= self.marks[1] {
                 if let Some(block) = state.free.pop() {
                     state.full = false;
-                    state.touched[block] = true;
+                    let touched = std::mem::replace(&mut state.touched[block], true);
+                    state.touched_free -= usize::from(touched);
                     state.least_free = state.least_free.min(state.free.len());
                     state.queue.push_back(block);
                     state.filled = 0;
@@ -256,7 +277,12 @@ impl Shared {
                     return ended.map(|()| None);
                 }
                 state.writing = self.marks[0] == 0;
-                if self.release_unused(&mut state, UNUSED) {
+                state = self.release_unused(state, UNUSED);
+                if state.bytes > 0 || state.ended.is_some() {
+                    // They arrived while memory was released, when the reading thread had no waiting thread to notify.
+                    continue;
+                }
+                if state.touched_free > 0 {
                     wait = IDLE;
                 }
             } else {
@@ -273,7 +299,7 @@ impl Shared {
             state.writer_waits = false;
             if timed_out && state.bytes == 0 {
                 state.least_free = state.free.len();
-                self.release_unused(&mut state, Duration::ZERO);
+                state = self.release_unused(state, Duration::ZERO);
             } else if timed_out && read == state.read {
                 state.writing = true;
             }
@@ -290,27 +316,48 @@ impl Shared {
             state.taken = 0;
             let emptied = state.queue.pop_front();
             state.free.extend(emptied);
+            state.touched_free += usize::from(emptied.is_some());
             if state.reader_waits && (!state.full || state.bytes <= self.marks[1]) {
                 self.emptied.notify_one();
             }
         }
     }
 
-    /// Releases the memory of blocks that have been free for at least `unused`. Returns whether other free blocks still
-    /// have memory.
-    fn release_unused(&self, state: &mut State, unused: Duration) -> bool {
+    /// Releases the memory of blocks that have been free for at least `unused`. Stops when bytes arrive or the input
+    /// ends; the next call then continues.
+    fn release_unused<'a>(
+        &'a self,
+        mut state: MutexGuard<'a, BufferState>,
+        unused: Duration,
+    ) -> MutexGuard<'a, BufferState> {
         let now = Instant::now();
-        if now - state.since >= unused {
-            let State { free, touched, least_free, .. } = state;
-            for &block in &free[..*least_free] {
-                if std::mem::take(&mut touched[block]) {
-                    // SAFETY: `room` and `bytes` return only parts of blocks in the queue, and this block is free.
-                    unsafe { self.memory.drop_part(block * self.block, self.block) };
+        if now - state.since < unused {
+            return state;
+        }
+        let (mut at, mut released) = (0, 0_usize);
+        // While other threads have the lock, the blocks below `least_free` stay where they are.
+        while at < state.least_free {
+            let block = state.free[at];
+            at += 1;
+            if !std::mem::take(&mut state.touched[block]) {
+                continue;
+            }
+            state.touched_free -= 1;
+            // SAFETY: `room` and `bytes` return only parts of blocks in the queue. This block is free, and stays free
+            // while the state is locked.
+            unsafe { self.memory.drop_part(block * self.block, self.block) };
+            released += 1;
+            if released.is_multiple_of(BLOCKS_TO_RELEASE) {
+                drop(state);
+                thread::sleep(RELEASE_PAUSE);
+                state = self.state();
+                if state.bytes > 0 || state.ended.is_some() {
+                    return state;
                 }
             }
-            (state.least_free, state.since) = (state.free.len(), now);
         }
-        state.free.iter().any(|&block| state.touched[block])
+        (state.least_free, state.since) = (state.free.len(), now);
+        state
     }
 
     fn has_bytes(&self) -> bool {
@@ -329,14 +376,14 @@ impl RelayRun<'_> {
     /// returns.
     pub(super) fn run_buffered(&mut self, buffer: MemoryBuffer) -> io::Result<End> {
         let handle = self.handle.cloned().unwrap_or_default();
-        let shared = Arc::new(Shared::new(buffer, handle)?);
-        let [input, output] = [self.input, self.output].map(|fd| fd.try_clone_to_owned());
-        let (input, output) = (input?, output?);
+        let shared = Arc::new(SharedBuffer::new(buffer, handle)?);
+        let input = self.input.try_clone_to_owned()?;
         let (kinds, capacities, one_cpu, filler) = (self.kinds, self.capacities, self.one_cpu, shared.clone());
         let filler = thread::Builder::new().name("relay input".to_owned()).spawn(move || {
-            let (input, output) = (input.as_fd(), output.as_fd());
-            let handle = Some(&filler.handle);
-            fill(RelayRun { handle, ..RelayRun::new([input, output], kinds, capacities, one_cpu) }, &filler)
+            // This thread may still wait for input after the relay has ended. So it has no descriptor of the output,
+            // whose reader would otherwise get no end of file.
+            let (input, handle) = (input.as_fd(), Some(&filler.handle));
+            fill(RelayRun { handle, ..RelayRun::new([input, input], kinds, capacities, one_cpu) }, &filler)
         });
         let filler =
             filler.map_err(|error| io::Error::new(error.kind(), format!("a thread could not be started: {error}")))?;
@@ -346,11 +393,16 @@ impl RelayRun<'_> {
             handle: self.handle,
             naps: self.naps.take(),
             throttle: self.throttle.take(),
+            longest_write: longest_write(self.output, kinds[1], own.is_some()),
             ..RelayRun::new([self.input, output], kinds, capacities, one_cpu)
         };
         let outcome = side.empty(&shared);
         (self.bytes, self.calls) = (side.bytes, side.calls);
         shared.abandon();
+        if outcome.is_err() {
+            // The reading thread may have read bytes that it hasn't counted yet.
+            shared.handle.wait_for_moves();
+        }
         self.undelivered = shared.handle.read() - self.bytes;
         match outcome {
             Ok(()) => {
@@ -366,7 +418,7 @@ impl RelayRun<'_> {
     }
 
     /// Writes the buffer's bytes until the input ends.
-    fn empty(&mut self, shared: &Shared) -> io::Result<()> {
+    fn empty(&mut self, shared: &SharedBuffer) -> io::Result<()> {
         while let Some(bytes) = shared.bytes()? {
             let bytes = &bytes[..bytes.len().min(self.wait_for_limit())];
             let len = bytes.len();
@@ -384,7 +436,7 @@ impl RelayRun<'_> {
 }
 
 /// Reads until the input ends, or the relay or the writing thread has stopped. Returns the number of calls made.
-fn fill(mut side: RelayRun<'_>, shared: &Shared) -> u64 {
+fn fill(mut side: RelayRun<'_>, shared: &SharedBuffer) -> u64 {
     let input: BorrowedFd<'_> = side.input;
     let is_pipe = side.kinds[0] == Kind::Pipe;
     let mut tuner = is_pipe.then(|| IdleTuner::new(side.one_cpu, side.capacities[0]));
@@ -406,6 +458,10 @@ fn fill(mut side: RelayRun<'_>, shared: &Shared) -> u64 {
                 break;
             }
         };
+        // Checked only now: `abandon` is followed by a wait for the moves that have begun.
+        if shared.state().abandoned {
+            break;
+        }
         let most = room.len().min(BUFFER);
         let fits = most >= least;
         let got = if fits { side.read(input, &mut room[..most]) } else { side.read(input, aside.bytes_mut()) };
@@ -437,20 +493,36 @@ fn check_available(bytes: u64) -> io::Result<()> {
     match available() {
         Some(available) if bytes > available => Err(io::Error::new(
             io::ErrorKind::OutOfMemory,
-            format!("a buffer of {bytes} bytes is larger than the available memory of {available} bytes"),
+            format!("a buffer of {} is larger than the available memory of {}", in_units(bytes), in_units(available)),
         )),
         _ => Ok(()),
     }
 }
 
+fn in_units(bytes: u64) -> String {
+    let units = [(1_u64 << 40, "TiB"), (1 << 30, "GiB"), (1 << 20, "MiB")];
+    let (unit, name) = units.into_iter().find(|(unit, _)| bytes >= *unit).unwrap_or((1 << 10, "KiB"));
+    format!("{:.1} {name}", bytes as f64 / unit as f64)
+}
+
+/// The number after `name` at the start of a line of `text`.
+fn number_after(name: &str, text: &str) -> Option<u64> {
+    text.lines().find_map(|line| line.strip_prefix(name)?.split_whitespace().next()?.parse().ok())
+}
+
+/// The bytes of the page cache that the kernel can reclaim, from a control group's memory.stat. The kernel also counts
+/// shared memory as page cache, but can only swap it out.
+fn reclaimable(stat: &str) -> u64 {
+    let cache = number_after("file ", stat).or_else(|| number_after("cache ", stat)).unwrap_or(0);
+    cache.saturating_sub(number_after("shmem ", stat).unwrap_or(0))
+}
+
 /// Available memory in bytes, according to /proc/meminfo and the control groups; `None` if neither is readable.
 fn available() -> Option<u64> {
-    let text = fs::read_to_string("/proc/meminfo").ok();
-    let line = |text: &str, name: &str| -> Option<u64> {
-        text.lines().find_map(|line| line.strip_prefix(name)?.split_whitespace().next()?.parse().ok())
-    };
-    let machine =
-        text.and_then(|text| Some((line(&text, "MemAvailable:")? + line(&text, "SwapFree:").unwrap_or(0)) << 10));
+    let machine = fs::read_to_string("/proc/meminfo").ok();
+    let machine = machine.and_then(|text| {
+        Some((number_after("MemAvailable:", &text)? + number_after("SwapFree:", &text).unwrap_or(0)) << 10)
+    });
     let mut least = machine;
     let groups = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
     for group in groups.lines() {
@@ -467,12 +539,52 @@ fn available() -> Option<u64> {
             let directory = Path::new(root).join(directory);
             let number = |name: &str| fs::read_to_string(directory.join(name)).ok()?.trim().parse::<u64>().ok();
             let (Some(limit), Some(usage)) = (number(limit), number(usage)) else { continue };
-            // The kernel can reclaim the page cache.
-            let files = fs::read_to_string(directory.join("memory.stat")).ok();
-            let files = files.and_then(|text| line(&text, "file ").or_else(|| line(&text, "cache "))).unwrap_or(0);
-            let left = limit.saturating_sub(usage.saturating_sub(files));
+            let reclaimable = fs::read_to_string(directory.join("memory.stat")).map_or(0, |stat| reclaimable(&stat));
+            let left = limit.saturating_sub(usage.saturating_sub(reclaimable));
             least = Some(least.map_or(left, |least| least.min(left)));
         }
     }
     least
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_are_whole_blocks() {
+        assert_eq!(MemoryBuffer::new(1).size(), 2 * page_size());
+        assert_eq!(MemoryBuffer::new((16 << 20) + 1).size(), (16 << 20) + BUFFER);
+    }
+
+    #[test]
+    fn shared_memory_is_not_reclaimable() {
+        assert_eq!(reclaimable("anon 7\nfile 5000\nshmem 1000\nshmem_thp 3\n"), 4000);
+        assert_eq!(reclaimable("cache 5000\nrss 1\nshmem 1000\n"), 4000);
+        assert_eq!(reclaimable(""), 0);
+    }
+
+    #[test]
+    fn sizes_in_errors_have_units() {
+        assert_eq!([60 << 40, 3 << 29, 5 << 19, 1000].map(in_units), ["60.0 TiB", "1.5 GiB", "2.5 MiB", "1.0 KiB"]);
+    }
+
+    #[test]
+    fn free_blocks_with_memory_are_counted_and_released() {
+        const BLOCKS: usize = 3 * BLOCKS_TO_RELEASE;
+        let shared = SharedBuffer::new(MemoryBuffer::new(BLOCKS * BUFFER), RelayHandle::new()).unwrap();
+        for _ in 0..BLOCKS {
+            shared.add(shared.room().unwrap().len(), BUFFER);
+        }
+        assert_eq!(shared.state().touched_free, 0);
+        while shared.has_bytes() {
+            let bytes = shared.bytes().unwrap().unwrap().len();
+            shared.remove(bytes);
+        }
+        let mut state = shared.state();
+        assert_eq!(state.touched_free, BLOCKS);
+        state.least_free = BLOCKS;
+        let state = shared.release_unused(state, Duration::ZERO);
+        assert!(state.touched_free == 0 && !state.touched.contains(&true));
+    }
 }

@@ -29,7 +29,7 @@ use rustix::param::page_size;
 use rustix::pipe::{SpliceFlags, splice};
 
 use super::methods::Kind;
-use super::{BLOCK, BUFFER, Method, RelayRun, Stop, private_pipe};
+use super::{BLOCK, BUFFER, Method, RelayRun, Stop, check_stopped, private_pipe};
 use crate::memory::{Pages, Region};
 use crate::wait::{MAX_POLLS, poll_for_input};
 
@@ -145,6 +145,7 @@ impl RelayRun<'_> {
     /// because a pipe that was polled once wakes its reader at every later write, even if it already holds bytes.
     pub(super) fn try_splice(&mut self, to: BorrowedFd<'_>, times: u32) -> io::Result<Option<usize>> {
         for _ in 0..times {
+            check_stopped(self.handle)?;
             self.calls += 1;
             match splice(self.input, None, to, None, self.most, SpliceFlags::NONBLOCK) {
                 Err(Errno::AGAIN | Errno::INTR) => thread::yield_now(),

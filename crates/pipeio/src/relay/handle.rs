@@ -29,10 +29,10 @@ use super::{BUFFER, RAISED};
 /// # Ok::<(), std::io::Error>(())
 /// ```
 #[derive(Debug, Clone, Default)]
-pub struct RelayHandle(Arc<Counters>);
+pub struct RelayHandle(Arc<RelayState>);
 
 #[derive(Debug, Default)]
-struct Counters {
+struct RelayState {
     read: AtomicU64,
     written: AtomicU64,
     /// Bytes per second; 0 for no limit.
@@ -52,7 +52,7 @@ impl Drop for Moving<'_> {
     }
 }
 
-/// How long [`RelayHandle::stop`] waits for the calls in progress.
+/// How long a relay that ends early waits for the calls in progress.
 const STOP_TIME: Duration = Duration::from_millis(100);
 
 impl RelayHandle {
@@ -71,12 +71,12 @@ impl RelayHandle {
         self.0.written.load(Ordering::Acquire)
     }
 
-    /// Bytes read and not yet written.
+    /// Bytes read and not yet written. Always 0 without a buffer.
     pub fn buffered(&self) -> u64 {
-        // Loads `written` first: bytes written between the two loads were read before, so the difference is never
-        // negative.
+        // Loads `written` first: bytes written between the two loads were read before, so they don't reduce the
+        // difference. Without a buffer, `read` stays 0.
         let written = self.written();
-        self.read() - written
+        self.0.read.load(Ordering::Acquire).saturating_sub(written)
     }
 
     /// The limit in bytes per second; `None` if there is none.
@@ -90,18 +90,24 @@ impl RelayHandle {
         self.0.limit.store(limit.map_or(0, NonZeroU64::get), Ordering::Relaxed);
     }
 
-    /// Stops the relay for good, for example before the process ends. Waits for the calls in progress, for at most a
-    /// tenth of a second, and returns the number of [bytes read and not yet written](Self::buffered). From then on the
-    /// number stays the same, unless a call that had to wait for its peer continues.
+    /// Stops the relay for good, for example before the process ends. With a [buffer](super::Relay::buffer), waits for
+    /// the calls in progress, for at most a tenth of a second, and returns the number of [bytes read and not yet
+    /// written](Self::buffered). From then on the number stays the same, unless a call that had to wait for its peer
+    /// continues. Without a buffer, returns 0 at once; the piece that was read last may then be lost.
     ///
     /// [`Relay::run_with`](super::Relay::run_with) returns an error (ECANCELED) when its call in progress ends.
     pub fn stop(&self) -> u64 {
         self.0.stopped.store(true, Ordering::SeqCst);
+        self.wait_for_moves();
+        self.buffered()
+    }
+
+    /// Waits until no thread is in a call that may move bytes, for at most [`STOP_TIME`].
+    pub(super) fn wait_for_moves(&self) {
         let begin = Instant::now();
         while self.0.moving.load(Ordering::SeqCst) > 0 && begin.elapsed() < STOP_TIME {
             thread::sleep(Duration::from_millis(1));
         }
-        self.buffered()
     }
 
     /// Whether [`stop`](Self::stop) was called.
@@ -127,8 +133,10 @@ impl RelayHandle {
 
 /// Bytes that were written to a pipe or socket and not yet read from it; `None` if the kernel doesn't report them.
 ///
-/// Exact for pipes. For TCP, the number of bytes that the peer's system hasn't acknowledged (SIOCOUTQ). For Unix
-/// sockets, the memory in which the kernel holds the bytes, which is a few percent larger than the number of bytes.
+/// Exact for pipes. For TCP, the number of bytes that the peer's system hasn't acknowledged (SIOCOUTQ), so bytes that
+/// wait in the peer's system count as read. For Unix sockets, the memory in which the kernel holds the bytes: a few
+/// percent more than the bytes of large writes, and at least 768 bytes for each small write. 0 once the peer has closed
+/// a Unix socket.
 ///
 /// ```
 /// use std::io::Write;
@@ -159,11 +167,16 @@ const MAX_SLEEP: Duration = Duration::from_millis(100);
 /// The throttle divides the bytes of a second into this many pieces. A piece has at least one byte.
 const PIECES_A_SECOND: u64 = 50;
 
-/// Limits a relay to its handle's rate, with a token bucket. One token is one byte, and the bucket holds at most as
-/// many tokens as the output's pipe holds bytes.
+/// A sleep takes about 55 µs longer than requested. Where the bucket doesn't hold the tokens of this time, a shorter wait
+/// polls the clock instead.
+const MIN_SLEEP: Duration = Duration::from_micros(100);
+
+/// Limits a relay to its handle's rate, with a token bucket. One token is one byte. Bytes may pass while tokens aren't
+/// negative. Including the last piece, at most as many bytes pass at once as the output's pipe holds.
 pub(super) struct Throttle {
     handle: RelayHandle,
     tokens: f64,
+    /// The most bytes that pass at once.
     most: f64,
     last: Instant,
     /// The rate at the last call of `after`, in bytes per second.
@@ -186,15 +199,30 @@ impl Throttle {
             };
             let left = self.after(rate, Instant::now());
             if left.is_zero() {
-                let piece = (rate.get() / PIECES_A_SECOND).clamp(1, BUFFER as u64) as usize;
-                return piece.min(self.most as usize);
+                return self.piece(rate);
             }
-            thread::sleep(left.min(MAX_SLEEP));
+            match self.may_sleep(rate, left) {
+                true => thread::sleep(left.min(MAX_SLEEP)),
+                false => thread::yield_now(),
+            }
         }
+    }
+
+    /// The number of bytes after which the tokens are checked again.
+    fn piece(&self, rate: NonZeroU64) -> usize {
+        (rate.get() / PIECES_A_SECOND).clamp(1, BUFFER.min(self.most as usize / 2) as u64) as usize
+    }
+
+    /// Whether a sleep for `left` keeps the rate. Otherwise tokens would be lost, because the bucket fills before the
+    /// sleep ends.
+    fn may_sleep(&self, rate: NonZeroU64, left: Duration) -> bool {
+        left >= MIN_SLEEP || rate.get() as f64 * MIN_SLEEP.as_secs_f64() <= self.most / 2.0
     }
 
     /// Adds the tokens earned until `now`. Returns how long to wait from then on; zero if bytes may pass now.
     fn after(&mut self, rate: NonZeroU64, now: Instant) -> Duration {
+        // A piece passes even with 0 tokens.
+        let most = self.most - self.piece(rate) as f64;
         let rate = rate.get() as f64;
         let passed = now.saturating_duration_since(std::mem::replace(&mut self.last, now));
         let last_rate = std::mem::replace(&mut self.rate, rate);
@@ -202,7 +230,7 @@ impl Throttle {
             // The missing tokens are for bytes that passed at the higher rate, so the time to wait stays the same.
             self.tokens *= rate / last_rate;
         }
-        self.tokens = self.most.min(self.tokens + rate * passed.as_secs_f64());
+        self.tokens = most.min(self.tokens + rate * passed.as_secs_f64());
         // At least 1 ns while a fraction of a token is missing, because zero means that bytes may pass.
         Duration::try_from_secs_f64((-self.tokens).max(0.0) / rate)
             .map_or(MAX_SLEEP, |left| if left.is_zero() && self.tokens < 0.0 { Duration::from_nanos(1) } else { left })
@@ -218,25 +246,27 @@ impl Throttle {
 mod tests {
     use super::*;
 
-    /// Simulates `seconds` at `rate`, with an input that has no bytes for `stall` seconds and always has bytes after
-    /// that. Returns the number of bytes that pass, and the most bytes by which they were ahead of the rate.
-    fn pass(rate: u64, seconds: f64, stall: f64) -> (f64, f64) {
-        let handle = RelayHandle::new();
-        handle.set_limit(NonZeroU64::new(rate));
-        let mut throttle = Throttle::new(&handle, Some(65536));
+    /// Simulates `seconds` at `rate` with a pipe of this capacity, and with an input that has no bytes for `stall`
+    /// seconds and always has bytes after that. Returns the number of bytes that pass, and the most bytes by which they
+    /// were ahead of the rate.
+    fn pass(capacity: usize, rate: u64, seconds: f64, stall: f64) -> (f64, f64) {
+        let limit = NonZeroU64::new(rate).unwrap();
+        let mut throttle = Throttle::new(&RelayHandle::new(), Some(capacity));
         let begin = throttle.last;
         let mut now = begin + Duration::from_secs_f64(stall);
         let (mut sum, mut ahead) = (0.0, 0.0_f64);
         while (now - begin).as_secs_f64() < seconds {
-            let left = throttle.after(NonZeroU64::new(rate).unwrap(), now);
+            let left = throttle.after(limit, now);
             if left.is_zero() {
-                let piece = (rate / PIECES_A_SECOND).clamp(1, 65536) as usize;
+                let piece = throttle.piece(limit);
                 throttle.passed(piece);
                 sum += piece as f64;
                 ahead = ahead.max(sum - rate as f64 * ((now - begin).as_secs_f64() - stall));
-            } else {
+            } else if throttle.may_sleep(limit, left) {
                 // The system sleeps a little longer than requested.
                 now += left.min(MAX_SLEEP) + Duration::from_micros(60);
+            } else {
+                now += Duration::from_micros(1);
             }
         }
         (sum, ahead)
@@ -244,11 +274,14 @@ mod tests {
 
     #[test]
     fn the_rate_is_kept() {
-        for rate in [100, 9_999, 1 << 20, 20 << 20, 300 << 20] {
-            let (sum, ahead) = pass(rate, 10.0, 0.0);
-            let share = sum / (rate as f64 * 10.0);
-            assert!((0.98..=1.02).contains(&share), "{rate}: {share}");
-            assert!(ahead <= 65536.0 * 2.0, "{rate}: {ahead}");
+        for capacity in [4096, 65536] {
+            for rate in [100, 9_999, 1 << 20, 20 << 20, 100 << 20, 300 << 20, 1 << 30] {
+                let seconds = if rate <= 1 << 20 { 10.0 } else { 0.2 };
+                let (sum, ahead) = pass(capacity, rate, seconds, 0.0);
+                let share = sum / (rate as f64 * seconds);
+                assert!((0.98..=1.02).contains(&share), "{capacity} {rate}: {share}");
+                assert!(ahead <= capacity as f64 + 1.0, "{capacity} {rate}: {ahead}");
+            }
         }
     }
 
@@ -268,8 +301,10 @@ mod tests {
 
     #[test]
     fn after_a_stall_at_most_one_pipe_of_bytes_is_sent_at_once() {
-        let (sum, ahead) = pass(1 << 20, 10.0, 5.0);
-        assert!(ahead <= 65536.0 + f64::from(1 << 20) / PIECES_A_SECOND as f64 + 1.0, "{ahead}");
-        assert!((sum / (5.0 * f64::from(1 << 20)) - 1.0).abs() < 0.02, "{sum}");
+        for rate in [1 << 20, 100 << 20] {
+            let (sum, ahead) = pass(65536, rate, 10.0, 5.0);
+            assert!(ahead <= 65536.0 + 1.0, "{rate}: {ahead}");
+            assert!((sum / (5.0 * rate as f64) - 1.0).abs() < 0.02, "{rate}: {sum}");
+        }
     }
 }

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
 use pipeio::lines::transforms::{Identity, Spaces};
-use pipeio::lines::{Ended, Engine, Error, Failure, Fate, Output, SendMethod, Transform, per_line};
+use pipeio::lines::{Ended, Engine, Error, Failure, Fate, Output, OutputMethod, Transform, per_line};
 use proptest::prelude::*;
 
 use super::{all, run, small, threads};
@@ -35,7 +35,7 @@ fn an_input_that_cannot_be_read_is_an_error() {
 #[test]
 fn a_reader_that_leaves_ends_the_run_quietly() {
     for workers in [1, 2] {
-        for send in [SendMethod::Write, SendMethod::GiveAway] {
+        for send in [OutputMethod::Write, OutputMethod::GiveAway] {
             let (input, mut to_engine) = pipe().unwrap();
             let (mut from_engine, output) = pipe().unwrap();
             // The input is endless, so the run ends only when the reader leaves.
@@ -69,7 +69,7 @@ fn interrupted_calls_are_repeated() {
     action.sa_sigaction = nothing as *const () as usize;
     // SAFETY: the handler does nothing, so it may run at any time. SA_RESTART isn't set, so that calls return EINTR.
     assert_eq!(unsafe { libc::sigaction(libc::SIGUSR1, &action, std::ptr::null_mut()) }, 0);
-    for send in [SendMethod::Write, SendMethod::GiveAway] {
+    for send in [OutputMethod::Write, OutputMethod::GiveAway] {
         let (input, mut to_engine) = pipe().unwrap();
         let (mut from_engine, output) = pipe().unwrap();
         let line = b"interrupted now and then\n";

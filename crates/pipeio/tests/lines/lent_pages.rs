@@ -4,7 +4,7 @@ use std::io::{PipeReader, Read, Write, pipe};
 use std::thread;
 
 use pipeio::lines::transforms::Spaces;
-use pipeio::lines::{Engine, SendMethod};
+use pipeio::lines::{Engine, OutputMethod};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
 use rustix::pipe::{SpliceFlags, fcntl_setpipe_size, splice, tee};
@@ -33,7 +33,7 @@ fn check(workers: usize, read: impl FnOnce(PipeReader) -> Vec<u8> + Send) {
     thread::scope(|scope| {
         scope.spawn(|| all(&input)(feeder));
         let run = scope.spawn(move || {
-            let engine = Engine::new().send(SendMethod::GiveAway);
+            let engine = Engine::new().send(OutputMethod::GiveAway);
             engine.run_parallel(from_feeder, output, Spaces::new(), threads(workers)).unwrap()
         });
         let got = read(from_engine);

@@ -11,7 +11,7 @@ use std::num::NonZeroUsize;
 use std::os::fd::AsFd;
 use std::thread;
 
-use pipeio::lines::{Engine, Error, Report, Transform};
+use pipeio::lines::{Engine, Error, LinesReport, Transform};
 
 /// Returns the output and the result of a run on `threads` threads, with the input that `feed` writes.
 fn run<T: Transform + Clone + Send>(
@@ -19,7 +19,7 @@ fn run<T: Transform + Clone + Send>(
     threads: usize,
     transform: T,
     feed: impl FnOnce(PipeWriter) + Send,
-) -> (Vec<u8>, Result<Report, Error>) {
+) -> (Vec<u8>, Result<LinesReport, Error>) {
     let (input, to_engine) = pipe().unwrap();
     let (mut from_engine, output) = pipe().unwrap();
     let threads = NonZeroUsize::new(threads).unwrap();

@@ -4,7 +4,7 @@ use std::io::PipeWriter;
 use std::num::NonZeroUsize;
 
 use pipeio::lines::transforms::{Field, Identity, Length, Number, Spaces, Upper};
-use pipeio::lines::{Engine, SendMethod};
+use pipeio::lines::{Engine, OutputMethod};
 use proptest::prelude::*;
 
 use super::reference::Job;
@@ -57,7 +57,7 @@ proptest! {
         batch in prop_oneof![1usize..80, 1usize..5000],
         threads in 1usize..5,
         mut ends in prop::collection::vec(0usize..3000, 0..6),
-        send in prop_oneof![Just(SendMethod::Write), Just(SendMethod::GiveAway)],
+        send in prop_oneof![Just(OutputMethod::Write), Just(OutputMethod::GiveAway)],
     ) {
         ends.sort_unstable();
         let engine = Engine::new().batch(NonZeroUsize::new(batch).unwrap()).terminator(terminator).send(send);
@@ -86,7 +86,7 @@ fn large_input_matches_the_reference() {
     input.extend(b"no end");
     for job in [Job::Spaces, Job::Number, Job::Length, Job::Upper, Job::Identity, Job::Field(3, b' ')] {
         let expected = job.reference(&input, b'\n');
-        for send in [SendMethod::Write, SendMethod::GiveAway] {
+        for send in [OutputMethod::Write, OutputMethod::GiveAway] {
             for threads in [1, 2, 3] {
                 let engine = Engine::new().send(send);
                 let got = output(&engine, threads, job, all(&input));
@@ -101,7 +101,7 @@ fn one_huge_line() {
     let input = [vec![b'x'; 20 << 20], b" \n".to_vec(), vec![b' '; 5 << 20]].concat();
     let expected = Job::Spaces.reference(&input, b'\n');
     for threads in [1, 2] {
-        for send in [SendMethod::Write, SendMethod::GiveAway] {
+        for send in [OutputMethod::Write, OutputMethod::GiveAway] {
             let got = output(&Engine::new().send(send), threads, Job::Spaces, all(&input));
             assert!(got == expected);
         }

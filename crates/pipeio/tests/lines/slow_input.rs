@@ -5,14 +5,14 @@ use std::io::{Read, Write, pipe};
 use std::thread;
 
 use pipeio::lines::transforms::{Identity, Spaces};
-use pipeio::lines::{Engine, SendMethod};
+use pipeio::lines::{Engine, OutputMethod};
 
 use super::{read_line, set_nonblocking, threads};
 
 #[test]
 fn every_line_is_answered_before_the_next() {
     for workers in [1, 2, 3] {
-        for send in [SendMethod::Write, SendMethod::GiveAway] {
+        for send in [OutputMethod::Write, OutputMethod::GiveAway] {
             let (input, mut to_engine) = pipe().unwrap();
             let (from_engine, output) = pipe().unwrap();
             let engine = Engine::new().send(send);
@@ -34,7 +34,7 @@ fn every_line_is_answered_before_the_next() {
 #[test]
 fn non_blocking_descriptors_are_waited_for() {
     for workers in [1, 2] {
-        for send in [SendMethod::Write, SendMethod::GiveAway] {
+        for send in [OutputMethod::Write, OutputMethod::GiveAway] {
             let (input, mut to_engine) = pipe().unwrap();
             let (from_engine, output) = pipe().unwrap();
             set_nonblocking(&input);

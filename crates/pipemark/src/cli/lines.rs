@@ -13,8 +13,8 @@ use std::time::{Duration, Instant};
 
 use clap::{Args, Subcommand};
 use pipeio::lines::transforms::{Field, Identity, Length, Number, Spaces, Upper};
-use pipeio::lines::{Ended, Engine, Error, Report, SendMethod, Simd};
-use pipeio::relay::{self, Capacity, Relay};
+use pipeio::lines::{Ended, Engine, Error, LinesReport, OutputMethod, Simd};
+use pipeio::relay::{self, CapacityChange, Relay};
 use pipeio_harness::usage::Usage;
 
 use pipemark_console::{ExitError, VerbResult, WordChoice, check_stdout, one_of, say};
@@ -51,7 +51,7 @@ pub struct LinesOptions {
     max_line: ByteSize,
     /// How to write output to a pipe
     #[arg(long, value_name = "HOW", value_parser = one_of(&SENDS), default_value = "write", global = true)]
-    send: SendMethod,
+    send: OutputMethod,
     /// Instruction set used to search for line ends and fields
     #[arg(long, value_name = "WHICH", value_parser = one_of(&INSTRUCTIONS), default_value = "best", global = true)]
     simd: Instructions,
@@ -110,11 +110,11 @@ enum TransformName {
     },
 }
 
-const SENDS: [WordChoice<SendMethod>; 2] = [
-    ("write", SendMethod::Write, "write(2), which copies the bytes"),
+const SENDS: [WordChoice<OutputMethod>; 2] = [
+    ("write", OutputMethod::Write, "write(2), which copies the bytes"),
     (
         "give-away",
-        SendMethod::GiveAway,
+        OutputMethod::GiveAway,
         "vmsplice(2), which gives pages to the pipe without copying; it is faster only with some pipes and readers",
     ),
 ];
@@ -203,7 +203,7 @@ pub fn run(options: &LinesOptions) -> VerbResult {
             names.join(", ")
         )));
     }
-    let mut all: Option<Report> = None;
+    let mut all: Option<LinesReport> = None;
     for (index, path) in files.files.iter().enumerate() {
         let report = match path.to_str() {
             Some("-") => transform(options, io::stdin().as_fd()).map_err(|error| exit_error(&error, None))?,
@@ -268,14 +268,14 @@ fn end_last_line(file: &File, options: &LinesOptions) -> Result<(), ExitError> {
         let (reader, mut writer) = io::pipe()?;
         writer.write_all(&[end])?;
         drop(writer);
-        let relay = Relay::new().method(relay::Choice::ReadWrite).capacity(Capacity::Keep);
+        let relay = Relay::new().method(relay::MethodChoice::ReadWrite).capacity(CapacityChange::Keep);
         relay.run(reader, rustix::stdio::stdout())?;
     }
     Ok(())
 }
 
 /// Adds up the reports of two files.
-fn add(mut all: Report, report: Report) -> Report {
+fn add(mut all: LinesReport, report: LinesReport) -> LinesReport {
     all.ended = report.ended;
     all.bytes_in += report.bytes_in;
     all.bytes_out += report.bytes_out;
@@ -293,7 +293,7 @@ fn grow_stack() {
     std::hint::black_box([0_u8; 256 << 10]);
 }
 
-fn transform(options: &LinesOptions, input: BorrowedFd<'_>) -> Result<Report, Error> {
+fn transform(options: &LinesOptions, input: BorrowedFd<'_>) -> Result<LinesReport, Error> {
     let threads = match options.threads {
         Threads::Auto => Engine::suggested_threads(input)?,
         Threads::Exactly(threads) => threads,
@@ -326,7 +326,7 @@ fn transform(options: &LinesOptions, input: BorrowedFd<'_>) -> Result<Report, Er
 }
 
 /// The text of `--stats`.
-fn statistics(report: &Report, elapsed: Duration, usage: &Usage) -> String {
+fn statistics(report: &LinesReport, elapsed: Duration, usage: &Usage) -> String {
     let average = |bytes: u64, calls: u64| ByteSize(bytes.checked_div(calls).unwrap_or(0));
     let calls = |count: u64, noun: &str| counted(count as usize, noun);
     let bytes = format!(

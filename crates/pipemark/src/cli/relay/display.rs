@@ -4,12 +4,14 @@
 use std::collections::VecDeque;
 use std::io;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
-use std::thread::{self, JoinHandle};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use pipeio::relay::{RelayHandle, unread};
 use pipemark_console::{Progress, say};
 use pipemark_model::{ByteSize, Nanos, Throughput};
+
+use super::REPORT_TIME;
 
 /// How progress is printed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -34,7 +36,8 @@ pub struct DisplayOptions {
 /// A thread that shows progress until it is dropped.
 pub struct Display {
     end: Option<Sender<()>>,
-    thread: Option<JoinHandle<()>>,
+    /// Disconnected once the thread has printed its last line.
+    printed: Receiver<()>,
 }
 
 impl Display {
@@ -43,25 +46,29 @@ impl Display {
     /// # Errors
     /// If no thread can be started.
     pub fn start(handle: &RelayHandle, options: DisplayOptions) -> io::Result<Display> {
-        let (end, ended) = channel();
+        let ((end, ended), (printing, printed)) = (channel(), channel());
         let handle = handle.clone();
-        let thread = thread::Builder::new().spawn(move || show(&handle, options, &ended))?;
-        Ok(Display { end: Some(end), thread: Some(thread) })
+        thread::Builder::new().spawn(move || {
+            show(&handle, options, &ended);
+            drop(printing);
+        })?;
+        Ok(Display { end: Some(end), printed })
     }
 }
 
 impl Drop for Display {
     fn drop(&mut self) {
         self.end.take();
-        if let Some(thread) = self.thread.take() {
-            let _ = thread.join();
-        }
+        // Not forever: if standard error accepts nothing, the relay must still end, so that its reader gets the end of
+        // the output.
+        let _ = self.printed.recv_timeout(REPORT_TIME);
     }
 }
 
 fn show(handle: &RelayHandle, options: DisplayOptions, ended: &Receiver<()>) {
     let mut line = Progress::new(options.form == ProgressForm::Json);
-    let mut pace = Rates::new(Counts::now(handle));
+    let counts = || Counts::now(handle, options.buffer.is_some());
+    let mut pace = Rates::new(counts());
     let begin = pace.first().at;
     let mut tick = 0;
     loop {
@@ -70,7 +77,7 @@ fn show(handle: &RelayHandle, options: DisplayOptions, ended: &Receiver<()>) {
         tick = passed.max(tick) + 1;
         let next = begin + options.interval * tick;
         let over = ended.recv_timeout(next.saturating_duration_since(Instant::now())) != Err(RecvTimeoutError::Timeout);
-        let rates = pace.next(Counts::now(handle));
+        let rates = pace.next(counts());
         let counts = pace.last();
         let state = State { elapsed: counts.at - begin, rates, counts, options, over };
         match options.form {
@@ -98,11 +105,12 @@ struct Counts {
 }
 
 impl Counts {
-    fn now(handle: &RelayHandle) -> Counts {
+    fn now(handle: &RelayHandle, has_buffer: bool) -> Counts {
         // `written` is read before the fill level. Otherwise, bytes written between the two calls would count as
         // delivered although they are still in the pipe.
         let written = handle.written();
-        let (held, read) = (unread(rustix::stdio::stdout()), handle.read());
+        let held = unread(rustix::stdio::stdout());
+        let read = if has_buffer { handle.read() } else { written };
         Counts { at: Instant::now(), read, written, delivered: held.map(|held| written.saturating_sub(held)) }
     }
 
@@ -173,14 +181,20 @@ impl State {
         Duration::try_from_secs_f64(left as f64 / self.rates[2]).ok().filter(|_| self.rates[2] > 0.0)
     }
 
-    /// The line of text, such as `12 s  1.20 GiB delivered  102 MiB/s  45.1 %  14 s left`. At the end, the rate is the
-    /// mean over the whole time.
+    /// The input and the output rate in bytes per second: those of the last interval, and at the end the means over the
+    /// whole time.
+    fn shown_rates(&self) -> [f64; 2] {
+        let [in_rate, out_rate, _] = self.rates;
+        let mean = |bytes: u64| bytes as f64 / self.elapsed.as_secs_f64().max(1e-9);
+        if self.over { [mean(self.counts.read), mean(self.counts.written)] } else { [in_rate, out_rate] }
+    }
+
+    /// The line of text, such as `12 s  1.20 GiB delivered  102 MiB/s  45.1 %  14 s left`.
     fn text(&self) -> String {
         let Counts { read, written, delivered, .. } = self.counts;
-        let [in_rate, out_rate, _] = self.rates.map(|rate| Throughput(rate).to_string());
+        let [in_rate, out_rate] = self.shown_rates().map(|rate| Throughput(rate).to_string());
         if self.over {
-            let rate = Throughput(written as f64 / self.elapsed.as_secs_f64().max(1e-9));
-            return format!("{}  {} written  {rate}", time(self.elapsed), ByteSize(written));
+            return format!("{}  {} written  {out_rate}", time(self.elapsed), ByteSize(written));
         }
         let word = if delivered.is_some() { "delivered" } else { "written" };
         let mut text = format!("{}  {} {word}", time(self.elapsed), ByteSize(self.counts.done()));
@@ -202,7 +216,7 @@ impl State {
 
     fn json(&self) -> String {
         let Counts { read, written, delivered, .. } = self.counts;
-        let [in_rate, out_rate, _] = self.rates;
+        let [in_rate, out_rate] = self.shown_rates();
         serde_json::json!({
             "elapsed_ns": Nanos::from(self.elapsed).0,
             "read": read,
@@ -272,6 +286,15 @@ mod tests {
         assert_eq!(json["elapsed_ns"], 10_000_000_000u64);
         let json: serde_json::Value = serde_json::from_str(&state(0, 0, None, None, None).json()).unwrap();
         assert!(json["delivered"].is_null() && json["left_ns"].is_null());
+    }
+
+    #[test]
+    fn the_last_line_has_mean_rates() {
+        let mut state = state(300, 200, Some(100), None, Some(4096));
+        (state.over, state.rates) = (true, [0.0; 3]);
+        assert_eq!(state.text(), "10 s  200 B written  20.0 B/s");
+        let json: serde_json::Value = serde_json::from_str(&state.json()).unwrap();
+        assert_eq!([&json["in_rate"], &json["out_rate"]], [30.0, 20.0]);
     }
 
     #[test]

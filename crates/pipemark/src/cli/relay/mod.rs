@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use std::{fs, io, process, thread};
 
 use clap::Args;
-use pipeio::relay::{Capacity, Choice, End, MemoryBuffer, Relay, RelayHandle, Report};
+use pipeio::relay::{CapacityChange, End, MemoryBuffer, MethodChoice, Relay, RelayHandle, RelayReport};
 use pipeio_harness::signals::is_ignored;
 use pipeio_harness::start::sigpipe_was_ignored;
 use rustix::fs::{FileType, SeekFrom, fstat, seek};
@@ -30,10 +30,10 @@ pub struct RelayOptions {
     /// Set the capacity of the pipes on both sides; 'keep' leaves it unchanged [default: 1m, or 256k if the output is a
     /// file]
     #[arg(long, value_name = "SIZE|keep", value_parser = capacity)]
-    capacity: Option<Capacity>,
+    capacity: Option<CapacityChange>,
     /// How to move bytes
     #[arg(long, value_name = "HOW", value_parser = one_of(&METHODS), default_value = "fastest")]
-    method: Choice,
+    method: MethodChoice,
     /// Print a line of statistics to standard error at the end
     #[arg(long)]
     stats: bool,
@@ -49,7 +49,7 @@ pub struct RelayOptions {
     /// Once the buffer is full, read again only when it is at most PERCENT full [default: 100]
     #[arg(long, value_name = "PERCENT", value_parser = count::<u8>(0, 100), requires = "buffer", help_heading = "Buffer")]
     stop_at: Option<u8>,
-    /// Show bytes delivered, rate and time left: one line on a terminal, otherwise a line per interval
+    /// Show elapsed time, bytes delivered, rate and time left: one line on a terminal, otherwise a line per interval
     #[arg(long, value_name = "FORM", num_args = 0..=1, default_missing_value = "text", value_parser = one_of(&FORMS), help_heading = "Progress")]
     progress: Option<ProgressForm>,
     /// Update progress every TIME [default: 1s]
@@ -66,9 +66,9 @@ pub struct RelayOptions {
     set: Vec<String>,
 }
 
-const METHODS: [pipemark_console::WordChoice<Choice>; 2] = [
-    ("fastest", Choice::Fastest, "The fastest method that the kernel permits for this input and output"),
-    ("read-write", Choice::ReadWrite, "Only read(2) and write(2): every byte is copied"),
+const METHODS: [pipemark_console::WordChoice<MethodChoice>; 2] = [
+    ("fastest", MethodChoice::Fastest, "The fastest method that the kernel permits for this input and output"),
+    ("read-write", MethodChoice::ReadWrite, "Only read(2) and write(2): every byte is copied"),
 ];
 
 const FORMS: [pipemark_console::WordChoice<ProgressForm>; 2] = [
@@ -76,11 +76,11 @@ const FORMS: [pipemark_console::WordChoice<ProgressForm>; 2] = [
     ("json", ProgressForm::Json, "One JSON object per line; units: bytes, nanoseconds, bytes per second"),
 ];
 
-fn capacity(text: &str) -> Result<Capacity, BadValue> {
+fn capacity(text: &str) -> Result<CapacityChange, BadValue> {
     match text {
-        "keep" => Ok(Capacity::Keep),
+        "keep" => Ok(CapacityChange::Keep),
         // The argument of F_SETPIPE_SZ is an int, so 1 GiB is the largest capacity.
-        _ => bounded("capacity", text, ByteSize(1), ByteSize(1 << 30)).map(|size| Capacity::Set(size.as_usize())),
+        _ => bounded("capacity", text, ByteSize(1), ByteSize(1 << 30)).map(|size| CapacityChange::Set(size.as_usize())),
     }
 }
 
@@ -116,9 +116,7 @@ pub fn run(options: &RelayOptions) -> VerbResult {
     let outcome = if options.needs_handle() {
         let handle = RelayHandle::new();
         let display = prepare(options, &handle).map_err(|error| {
-            ExitError::failed(format_args!(
-                "a thread for --buffer, --progress or --limit could not be started: {error}"
-            ))
+            ExitError::failed(format_args!("--buffer, --progress or --limit could not be set up: {error}"))
         })?;
         let outcome = relay.run_with(input, output, &handle);
         if handle.is_stopped() {
@@ -128,14 +126,14 @@ pub fn run(options: &RelayOptions) -> VerbResult {
             }
         }
         drop(taken(&display));
-        if outcome.is_err() && options.buffer.is_some() {
+        if outcome.is_err() {
             report_undelivered(handle.buffered());
         }
         outcome
     } else {
         relay.run(input, output)
     };
-    let report = outcome.map_err(|error| ExitError::failed(sentence(&error)))?;
+    let report = outcome.map_err(|error| ExitError::failed(sentence(&error, options.buffer.is_some())))?;
     if options.stats {
         say(format_args!("pipemark relay: {}", summary(&report, Nanos::from(begin.elapsed()))));
     }
@@ -178,7 +176,7 @@ fn prepare(options: &RelayOptions, handle: &RelayHandle) -> io::Result<SharedDis
     let Some(form) = options.progress else { return Ok(display) };
     let interval = options.interval.map_or(Duration::from_secs(1), Duration::from);
     let size = options.size.map(|size| size.0).or_else(|| rest_of_file(rustix::stdio::stdin()));
-    let buffer = options.buffer.map(|size| size.0);
+    let buffer = options.buffer.map(|size| MemoryBuffer::new(size.as_usize()).size() as u64);
     let started = Display::start(handle, DisplayOptions { form, interval, size, buffer })?;
     *display.lock().unwrap_or_else(PoisonError::into_inner) = Some(started);
     Ok(display)
@@ -200,7 +198,8 @@ fn rest_of_file(file: impl AsFd) -> Option<u64> {
     size.checked_sub(seek(&file, SeekFrom::Current(0)).ok()?).filter(|_| size > 0)
 }
 
-/// How long a signal waits for the messages to be printed, if standard error doesn't accept them.
+/// How long the end of the relay waits for the last line of progress, if standard error doesn't accept it. A signal
+/// waits as long for all messages.
 const REPORT_TIME: Duration = Duration::from_secs(1);
 
 /// Before a signal ends the process, ends the display, and with a buffer reports the bytes that were read but not
@@ -211,16 +210,24 @@ fn report_signals(handle: &RelayHandle, display: &SharedDisplay, has_buffer: boo
     let (handle, display) = (handle.clone(), display.clone());
     thread::Builder::new().spawn(move || {
         if let Some(signal) = signals.forever().next() {
-            let undelivered = if has_buffer { handle.stop() } else { 0 };
+            if has_buffer {
+                handle.stop();
+            }
             let (printed, wait) = channel();
+            let stopped = handle.clone();
             let print = move || {
                 drop(taken(&display));
-                report_undelivered(undelivered);
+                // Counted only now, because a call that waited for its peer may have continued after the stop.
+                report_undelivered(stopped.buffered());
                 let _ = printed.send(());
             };
             match thread::Builder::new().spawn(print) {
                 Ok(_) => drop(wait.recv_timeout(REPORT_TIME)),
-                Err(_) => report_undelivered(undelivered),
+                Err(_) => report_undelivered(handle.buffered()),
+            }
+            // A signal's default action doesn't end process 1, and `emulate_default_handler` would then abort.
+            if process::id() == 1 {
+                process::exit(128 + signal);
             }
             let _ = signal_hook::low_level::emulate_default_handler(signal);
         }
@@ -230,14 +237,15 @@ fn report_signals(handle: &RelayHandle, display: &SharedDisplay, has_buffer: boo
 
 fn report_undelivered(bytes: u64) {
     if bytes > 0 {
-        say(format_args!("pipemark relay: {bytes} bytes were read but not delivered"));
+        let verb = if bytes == 1 { "was" } else { "were" };
+        say(format_args!("pipemark relay: {} {verb} read but not delivered", counted(bytes as usize, "byte")));
     }
 }
 
 /// Sets the capacity, and returns the capacity to continue with. If the system refuses it, prints a message and makes
 /// the pipes as large as allowed, because stopping a running pipeline would be worse.
-fn set_capacity_or_largest(capacity: Capacity) -> Capacity {
-    let Capacity::Set(bytes) = capacity else { return capacity };
+fn set_capacity_or_largest(capacity: CapacityChange) -> CapacityChange {
+    let CapacityChange::Set(bytes) = capacity else { return capacity };
     let ends = [rustix::stdio::stdin(), rustix::stdio::stdout()];
     let mut last_sentence = String::new();
     for pipe in ends {
@@ -245,14 +253,17 @@ fn set_capacity_or_largest(capacity: Capacity) -> Capacity {
         // The pipe holds more bytes than this capacity, so it keeps its old capacity. That is no refusal.
         let refused = refused.flatten().filter(|error| error.kind() != io::ErrorKind::ResourceBusy);
         if let Some(error) = refused {
-            let largest = fs::read_to_string("/proc/sys/fs/pipe-max-size").ok();
-            let largest = largest.and_then(|text| text.trim().parse().ok()).unwrap_or(0).min(bytes);
-            let _ = pipeio::pipe::set_capacity(pipe, largest);
-            let holds = pipeio::pipe::capacity(pipe).map_or(0, |bytes| bytes as u64);
+            let largest = fs::read_to_string("/proc/sys/fs/pipe-max-size").unwrap_or_default();
+            let largest = largest.trim().parse().map_or(0, |largest: usize| largest.min(bytes));
+            let granted = || pipeio::pipe::capacity(pipe).unwrap_or(0);
+            // The pipe may already be larger, if a privileged process has enlarged it.
+            if largest > granted() {
+                let _ = pipeio::pipe::set_capacity(pipe, largest);
+            }
             let sentence = format!(
                 "pipemark: a pipe capacity of {} was refused: {error}; continuing with {} (see /proc/sys/fs/pipe-max-size and pipe-user-pages-soft)",
                 ByteSize(bytes as u64),
-                ByteSize(holds),
+                ByteSize(granted() as u64),
             );
             // The same message for both sides is printed once.
             if sentence != last_sentence {
@@ -261,17 +272,19 @@ fn set_capacity_or_largest(capacity: Capacity) -> Capacity {
             }
         }
     }
-    Capacity::Keep
+    CapacityChange::Keep
 }
 
-fn sentence(error: &io::Error) -> String {
+fn sentence(error: &io::Error, has_buffer: bool) -> String {
     match error.kind() {
-        io::ErrorKind::OutOfMemory => format!("no memory for the buffer: {error}; use a smaller --buffer"),
+        io::ErrorKind::OutOfMemory if has_buffer => {
+            format!("no memory for the buffer: {error}; use a smaller --buffer")
+        }
         _ => format!("standard input could not be passed to standard output: {error}"),
     }
 }
 
-fn summary(report: &Report, elapsed: Nanos) -> String {
+fn summary(report: &RelayReport, elapsed: Nanos) -> String {
     let rate = Throughput(report.bytes as f64 / elapsed.seconds().max(1e-9));
     let [bytes, calls] = [(report.bytes, "byte"), (report.calls, "call")].map(|(n, noun)| counted(n as usize, noun));
     let mut text = format!("{bytes} in {elapsed}, {rate}, by {}, {calls}", report.method);
@@ -301,8 +314,8 @@ mod tests {
 
     #[test]
     fn capacities_are_sizes_or_keep() {
-        assert_eq!(capacity("keep"), Ok(Capacity::Keep));
-        assert_eq!(capacity("256k"), Ok(Capacity::Set(256 << 10)));
+        assert_eq!(capacity("keep"), Ok(CapacityChange::Keep));
+        assert_eq!(capacity("256k"), Ok(CapacityChange::Set(256 << 10)));
         for text in ["0", "2g", "much", ""] {
             assert!(capacity(text).is_err(), "{text}");
         }
@@ -316,5 +329,12 @@ mod tests {
         for text in ["0", "18446744073709551616", "-1", "fast", "", "/s"] {
             assert!(rate(text).is_err(), "{text}");
         }
+    }
+
+    #[test]
+    fn a_smaller_buffer_is_advised_only_if_there_is_one() {
+        let error = io::Error::from(io::ErrorKind::OutOfMemory);
+        assert!(sentence(&error, true).ends_with("use a smaller --buffer"));
+        assert!(!sentence(&error, false).contains("buffer"));
     }
 }

@@ -4,6 +4,7 @@
 //! kernel opens only for the process's own user. The directory /proc/PID is opened first. It refers to the same process
 //! even if the PID is reused later.
 
+use std::ffi::OsStr;
 use std::fs::File;
 use std::io;
 use std::num::NonZeroU64;
@@ -12,14 +13,14 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use pipeio::relay::RelayHandle;
 use rustix::fs::{CWD, Dir, MemfdFlags, Mode, OFlags, fstat, memfd_create, openat, readlinkat};
 use rustix::io::Errno;
 use rustix::process::geteuid;
 
-use pipemark_console::ExitError;
+use pipemark_console::{ExitError, say};
 
 /// The name of the file, here and in /proc/PID/fd.
 const NAME: &str = "pipemark-relay-limit";
@@ -28,13 +29,22 @@ const LINK: &[u8] = b"/memfd:pipemark-relay-limit (deleted)";
 /// How often a relay checks for a new limit.
 const CHECK_INTERVAL: Duration = Duration::from_millis(50);
 
-/// Lets `--set` change the limit of a handle from now on. Without memfd_create(2), the limit can't be changed.
+/// How long `--set` waits for a relay that was started a moment ago.
+const START_TIME: Duration = Duration::from_millis(200);
+
+/// Lets `--set` change the limit of a handle from now on. If memfd_create(2) fails, prints a warning.
 pub fn listen(handle: &RelayHandle) -> io::Result<()> {
     // The setting vm.memfd_noexec=2 requires NOEXEC_SEAL. Before Linux 6.3 that flag is unknown.
     let flags = MemfdFlags::CLOEXEC;
     let file = memfd_create(NAME, flags | MemfdFlags::NOEXEC_SEAL).or_else(|_| memfd_create(NAME, flags));
-    let Ok(file) = file else { return Ok(()) };
-    let (file, handle) = (File::from(file), handle.clone());
+    let (file, handle) = match file {
+        Ok(file) => (File::from(file), handle.clone()),
+        Err(errno) => {
+            let error = io::Error::from(errno);
+            say(format_args!("pipemark relay: --set can't change this limit, because memfd_create(2) failed: {error}"));
+            return Ok(());
+        }
+    };
     thread::Builder::new().spawn(move || {
         let mut last = None;
         loop {
@@ -80,35 +90,48 @@ fn find(pid: u32) -> Result<OwnedFd, ExitError> {
     };
     let flags = OFlags::DIRECTORY | OFlags::CLOEXEC | OFlags::RDONLY;
     let process = openat(CWD, format!("/proc/{pid}"), flags, Mode::empty()).map_err(failed)?;
-    // The owner and the command line of other users' processes are readable too.
-    let owner = fstat(&process).map_err(failed)?.st_uid;
-    let words = words(&process).map_err(failed)?;
-    if owner != geteuid().as_raw() {
-        return Err(ExitError::failed(format_args!(
-            "process {pid} belongs to another user ({owner}); only that user can change the limit"
-        )));
-    }
-    let descriptors = openat(&process, "fd", flags, Mode::empty()).map_err(failed)?;
-    for entry in Dir::read_from(&descriptors).map_err(failed)? {
-        let entry = entry.map_err(failed)?;
-        let Ok(link) = readlinkat(&descriptors, entry.file_name(), Vec::new()) else { continue };
-        if link.as_bytes() == LINK {
-            return openat(&descriptors, entry.file_name(), OFlags::WRONLY | OFlags::CLOEXEC, Mode::empty())
-                .map_err(failed);
+    let begin = Instant::now();
+    loop {
+        // The owner and the command line of other users' processes are readable too.
+        let owner = fstat(&process).map_err(failed)?.st_uid;
+        let words = words(&process).map_err(failed)?;
+        if owner != geteuid().as_raw() {
+            return Err(ExitError::failed(format_args!(
+                "process {pid} belongs to another user ({owner}); only that user can change the limit"
+            )));
         }
+        let descriptors = openat(&process, "fd", flags, Mode::empty()).map_err(failed)?;
+        for entry in Dir::read_from(&descriptors).map_err(failed)? {
+            let entry = entry.map_err(failed)?;
+            let Ok(link) = readlinkat(&descriptors, entry.file_name(), Vec::new()) else { continue };
+            if link.as_bytes() == LINK {
+                return openat(&descriptors, entry.file_name(), OFlags::WRONLY | OFlags::CLOEXEC, Mode::empty())
+                    .map_err(failed);
+            }
+        }
+        let (reason, may_follow) = why_without_file(&words);
+        if !may_follow || begin.elapsed() >= START_TIME {
+            return Err(ExitError::failed(format_args!("process {pid} {reason}")));
+        }
+        thread::sleep(Duration::from_millis(5));
     }
-    let name = |word: Option<&Vec<u8>>| {
-        word.map(|word| Path::new(std::ffi::OsStr::from_bytes(word)).file_name().unwrap_or_default().to_owned())
-    };
-    let is_relay =
-        name(words.first()).is_some_and(|name| name == "pipemark") && words.get(1).is_some_and(|verb| verb == b"relay");
-    Err(ExitError::failed(match is_relay {
-        true => format!("process {pid} is a relay without a limit; start it with --limit to change it later"),
-        false => format!("process {pid} is not a relay ({})", description(name(words.first()))),
-    }))
 }
 
-fn description(name: Option<std::ffi::OsString>) -> String {
+/// Why a process with this command line has no file for its limit, and whether the file may follow: the process may be
+/// a shell that is about to start the relay, or a relay that hasn't created its file yet.
+fn why_without_file(words: &[Vec<u8>]) -> (String, bool) {
+    let name = words.first().map(|word| Path::new(OsStr::from_bytes(word)).file_name().unwrap_or_default());
+    let is_relay = name.is_some_and(|name| name == "pipemark") && words.get(1).is_some_and(|verb| verb == b"relay");
+    // `--limit RATE` or `--limit=RATE`.
+    let has_limit = words.iter().any(|word| word.starts_with(b"--limit"));
+    match (is_relay, has_limit) {
+        (true, true) => ("is a relay whose limit can't be changed: memfd_create(2) failed".to_owned(), true),
+        (true, false) => ("is a relay without a limit; start it with --limit to change it later".to_owned(), false),
+        (false, _) => (format!("is not a relay ({})", description(name)), true),
+    }
+}
+
+fn description(name: Option<&OsStr>) -> String {
     name.filter(|name| !name.is_empty()).map_or_else(
         || "it has no command line".to_owned(),
         |name| format!("it is {}", pipemark_model::neutral(&name.to_string_lossy())),
@@ -151,6 +174,23 @@ mod tests {
         }
         assert_eq!(decode([0; 16]), None);
         assert_eq!(decode([255; 16]), None);
+    }
+
+    #[test]
+    fn a_relay_may_create_its_file_later() {
+        let why = |line: &str| {
+            why_without_file(&line.split(' ').map(|word| word.as_bytes().to_vec()).collect::<Vec<Vec<u8>>>())
+        };
+        for (line, expected, may_follow) in [
+            ("/bin/bash -c x", "is not a relay (it is bash)", true),
+            ("", "is not a relay (it has no command line)", true),
+            ("/usr/bin/pipemark relay --limit 1m", "whose limit can't be changed", true),
+            ("pipemark relay --buffer 1m --limit=1m", "whose limit can't be changed", true),
+            ("pipemark relay --buffer 1m", "is a relay without a limit", false),
+        ] {
+            let (reason, follows) = why(line);
+            assert!(reason.contains(expected) && follows == may_follow, "{line}: {reason}");
+        }
     }
 
     #[test]
