@@ -1,5 +1,7 @@
-//! Describes the machine, its limits and its load ([`survey`], [`Reading`]). Also starts child processes and waits for
-//! them ([`child`]), which no other module does.
+//! Describes the machine, its limits and its load ([`survey`], [`Reading`]). Also starts the processes that are measured
+//! and waits for them ([`child`]).
+
+#![forbid(unsafe_code)]
 
 pub mod child;
 mod cpus;

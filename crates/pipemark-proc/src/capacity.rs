@@ -1,4 +1,4 @@
-//! Reads and sets the capacity of another process's pipe. Only this module of the crate opens pipes.
+//! Reads and sets the capacity of another process's pipe. No other module of this crate opens pipes.
 
 use rustix::fd::{AsRawFd, OwnedFd};
 use rustix::fs::{CWD, Mode, OFlags, openat};

@@ -174,7 +174,7 @@ fn larger_pipe_remedy(pipe: &PipeFigures, figures: &PipelineFigures, bound: Opti
         }
         _ => {
             let text = format!(
-                "{pipe_text} lets both stages work at the same time{most}; try one with 'pipemark tune'; to keep it, put 'pipemark relay --capacity 1m' between the two stages"
+                "{pipe_text} lets both stages work at the same time{most}; try it with 'pipemark tune', which keeps it if it helps; for later runs, put 'pipemark relay --capacity 1m' between the two stages"
             );
             let pid = figures.stages[pipe.to - 1].pid;
             remedy("pipe-capacity", text, format!("pipemark tune {pid}"))
@@ -188,10 +188,9 @@ fn remedy_beside(stage: &StageFigures, figures: &PipelineFigures) -> Option<Reme
     if beyond_pipes(figures, pipe).is_some() || is_read_by_sort(figures, pipe) || !can_grow(pipe, figures) {
         return None;
     }
+    let (from, to) = (name(figures, pipe.from), name(figures, pipe.to));
     let text = format!(
-        "a larger pipe between {} and {} may also help{}: its writer waits for room {} of the time, its reader waits for data {}; try one with 'pipemark tune'",
-        name(figures, pipe.from),
-        name(figures, pipe.to),
+        "a larger pipe between {from} and {to} may also help{}: {from} waits for room {} of the time, {to} waits for data {}; try it with 'pipemark tune'",
         bound_text(gain(figures, pipe, stage)),
         percent(pipe.writer_waits),
         percent(pipe.reader_waits)

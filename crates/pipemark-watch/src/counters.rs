@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use pipemark_host::ControlGroups;
 use pipemark_proc::process::{self, IoCounts, MachineCounts};
 
-use crate::interval::{Counts, sum};
+use crate::interval::{StageCounts, sum};
 use crate::sampler::{Subject, Watcher};
 
 /// A clock tick in nanoseconds: USER_HZ is 100 wherever Linux runs.
@@ -37,7 +37,7 @@ impl Watcher {
     pub(super) fn count(&mut self, interval: bool) {
         let nanoseconds = |groups: &ControlGroups| Some(groups.throttled_now()?.as_nanos() as u64);
         let throttled: Vec<_> = self.groups.iter().map(|(_, groups)| nanoseconds(groups)).collect();
-        self.current.stages.resize(self.stages.len(), Counts::default());
+        self.current.stages.resize(self.stages.len(), StageCounts::default());
         let mut faults = vec![0; self.stages.len()];
         for ((stage, counts), faults) in self.stages.iter_mut().zip(&mut self.current.stages).zip(&mut faults) {
             if !stage.alive {

@@ -4,11 +4,11 @@ use pipemark_proc::state::ThreadState;
 use pipemark_proc::topology::upstream_first;
 
 use crate::deadlock::WaitCycle;
-use crate::interval::{Counts, EndWaits, Interval, PipeCounts};
+use crate::interval::{EndWaits, Interval, PipeCounts, StageCounts};
 use crate::report::{PipeFigures, StageFigures};
 use crate::sampler::{Subject, WatchedPipe, Watcher};
 
-/// A pipeline in figures.
+/// The figures of a pipeline in an interval, from which a verdict is found.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct PipelineFigures {
     /// Start of the interval, in seconds since sampling began.
@@ -31,7 +31,7 @@ pub struct PipelineFigures {
     pub typed: Option<String>,
 }
 
-/// An interval that begins within this time in seconds after the watcher is the first one.
+/// An interval that begins at most this many seconds after sampling began counts as the first.
 const FIRST_INTERVAL: f64 = 0.1;
 
 /// Limits of this machine for pipelines.
@@ -101,7 +101,7 @@ impl PipelineFigures {
                 // passed its output pipe on, as tar does to gzip.
                 let writes_to = |other: usize| watcher.pipes.iter().any(|one| (one.from, one.to) == (pipe.from, other));
                 let same = |one: &&WatchedPipe| one.id == pipe.id && one.from != pipe.from && writes_to(one.from);
-                if counts.writer.waits == 0 && watcher.pipes.iter().any(|one| same(&one)) {
+                if counts.writer.samples == 0 && watcher.pipes.iter().any(|one| same(&one)) {
                     continue;
                 }
                 // Waits that a buffer could not save, such as a long one at the end, are not part of a burst.
@@ -115,8 +115,8 @@ impl PipelineFigures {
                     from,
                     to,
                     capacity: pipe.capacity,
-                    writer_waits: share(counts.writer.waits),
-                    reader_waits: share(counts.reader.waits),
+                    writer_waits: share(counts.writer.samples),
+                    reader_waits: share(counts.reader.samples),
                     bytes_per_second: None,
                     stretch: length(&counts.writer, 0),
                     reader_stretch: length(&counts.reader, 1),
@@ -159,7 +159,7 @@ impl PipelineFigures {
                 let (stage, arrived) = (&mut stages[at], &watcher.stages[kept[at]].socket.arrived);
                 (stage.bytes_out_per_second, stage.wrote_before, stage.seconds_silent) = (None, None, Some(seconds));
                 stage.held_bytes = stage.held_bytes.map(|bytes| bytes.max(arrived.all_bytes()));
-                stage.arrivals = arrived.count_of_all;
+                stage.arrivals = arrived.all_increases;
             }
         }
         set_rates(&mut stages, &mut pipes);
@@ -193,7 +193,7 @@ fn indices_of_kept(watcher: &Watcher, interval: &Interval) -> Vec<usize> {
     };
     let waits = |from: usize, to: usize| -> u32 {
         let counts = between(from, to).filter_map(|(at, _)| interval.pipes.get(at));
-        counts.map(|counts| counts.writer.waits + counts.reader.waits).sum()
+        counts.map(|counts| counts.writer.samples + counts.reader.samples).sum()
     };
     // A pair of sockets joins two stages both ways, but may be used only one way.
     let feeds = |&from: &usize, &to: &usize| {
@@ -205,7 +205,7 @@ fn indices_of_kept(watcher: &Watcher, interval: &Interval) -> Vec<usize> {
 /// The part of the waits of both ends that a buffer between them would save, from 0 to 1. It is 0 if the reader waits
 /// first and the writer afterwards, as with a reader that takes everything and then computes.
 fn absorbable(counts: &PipeCounts) -> f64 {
-    let both = counts.writer.waits.min(counts.reader.waits);
+    let both = counts.writer.samples.min(counts.reader.samples);
     if both == 0 { 1.0 } else { f64::from(counts.absorbable.min(both)) / f64::from(both) }
 }
 
@@ -214,7 +214,7 @@ fn absorbable(counts: &PipeCounts) -> f64 {
 /// waiting for a CPU, the excess is added to the waits. Conversely, a stage runs at least as long as its `threads` did
 /// on average, so a deficit is taken from the waits.
 fn corrected_shares(
-    counts: &Counts,
+    counts: &StageCounts,
     seconds: f64,
     (threads, cpus): (f64, usize),
     (reads, writes): (bool, bool),
@@ -265,7 +265,7 @@ fn corrected_shares(
 
 /// The part of a stage's running time spent waiting for a CPU, from the kernel's nanosecond counters. Waits for CPUs
 /// that the stage's own threads fill do not count.
-fn waiting(counts: &Counts, seconds: f64, cpus: usize) -> f64 {
+fn waiting(counts: &StageCounts, seconds: f64, cpus: usize) -> f64 {
     match (counts.cpu, counts.cpu_wait) {
         (Some(run), Some(wait)) if run + wait > 0 => {
             let others = if cpus > 0 && seconds > 0.0 { 1.0 - run as f64 / 1e9 / seconds / cpus as f64 } else { 1.0 };
@@ -318,7 +318,7 @@ const MIN_LOCK_SAMPLES: u32 = 4;
 
 fn stage(watcher: &Watcher, interval: &Interval, place: usize, number: usize) -> StageFigures {
     let stage = &watcher.stages[place];
-    let seen = |counts: &&Counts| counts.states.iter().sum::<u32>() > 0;
+    let seen = |counts: &&StageCounts| counts.states.iter().sum::<u32>() > 0;
     let Some(counts) = interval.stages.get(place).filter(seen) else {
         return StageFigures {
             number,
@@ -409,7 +409,7 @@ fn stage(watcher: &Watcher, interval: &Interval, place: usize, number: usize) ->
         faults_per_second: if seconds > 0.0 { counts.faults as f64 / seconds } else { 0.0 },
         bytes_per_start: counts.reaped_bytes.filter(|_| counts.starts > 0).map(|all| all as f64 / counts.starts as f64),
         held_bytes: stage.held_bytes.map(|bytes| bytes.max(stage.socket.arrived.bytes())),
-        arrivals: stage.socket.arrived.count,
+        arrivals: stage.socket.arrived.increases,
         seconds_silent: stage.silent_since.map(|since| since.elapsed().as_secs_f64()),
         wrote_before: stage.wrote_before,
         words: stage.words.clone(),
@@ -530,15 +530,16 @@ mod tests {
 
     use crate::sampler::{SamplingOptions, Subject, WatchedStage};
 
-    fn counts(running: u32, starved: u32, sleeping: u32) -> Counts {
-        let mut counts = Counts { cpu: Some(200_000_000), cpu_wait: Some(0), switches: Some(0), ..Counts::default() };
+    fn counts(running: u32, starved: u32, sleeping: u32) -> StageCounts {
+        let mut counts =
+            StageCounts { cpu: Some(200_000_000), cpu_wait: Some(0), switches: Some(0), ..StageCounts::default() };
         counts.states[ThreadState::Running as usize] = running;
         counts.states[ThreadState::Starved as usize] = starved;
         counts.states[ThreadState::Sleep as usize] = sleeping;
         counts
     }
 
-    fn shares(counts: &Counts, ends: (bool, bool)) -> [f64; 4] {
+    fn shares(counts: &StageCounts, ends: (bool, bool)) -> [f64; 4] {
         let shares = corrected_shares(counts, 1.0, (1.0, 2), ends);
         [ThreadState::Running, ThreadState::Starved, ThreadState::Blocked, ThreadState::Sleep]
             .map(|state| (shares[state as usize] * 100.0).round())
@@ -598,7 +599,7 @@ mod tests {
 
     #[test]
     fn no_rate_comes_from_a_stage_that_also_splices() {
-        let counts = Counts { read: Some(1), wrote: Some(1), counted_bytes: 10, ..counts(10, 0, 0) };
+        let counts = StageCounts { read: Some(1), wrote: Some(1), counted_bytes: 10, ..counts(10, 0, 0) };
         let one = Interval { seconds: 1.0, samples: 10, alive: 10, stages: vec![counts], ..Interval::default() };
         let options = SamplingOptions { touch: false, access: ProcFile::Syscall, period: Duration::ZERO };
         let mut watcher = Watcher::new(Subject::Processes(Vec::new()), options);
@@ -617,7 +618,7 @@ mod tests {
         watcher.stages = vec![WatchedStage::default(); 2];
         watcher.pipes = [(0, 1), (1, 0)].map(|(from, to)| WatchedPipe::new(from, to, PipeId(0, 1), None)).to_vec();
         let waits =
-            |count| PipeCounts { writer: EndWaits { waits: count, ..EndWaits::default() }, ..PipeCounts::default() };
+            |count| PipeCounts { writer: EndWaits { samples: count, ..EndWaits::default() }, ..PipeCounts::default() };
         let order = |pipes: &[u32]| {
             let pipes = pipes.iter().map(|&count| waits(count)).collect();
             let one = Interval { stages: vec![counts(10, 0, 0); 2], pipes, ..Interval::default() };
@@ -680,8 +681,11 @@ mod tests {
     fn threads_that_wait_for_each_other_do_not_wait_for_a_cpu() {
         let part = |run: u64, wait: u64, cpus: usize| {
             let second = 1_000_000_000_u64;
-            let counts =
-                Counts { cpu: Some(run * second / 10), cpu_wait: Some(wait * second / 10), ..Counts::default() };
+            let counts = StageCounts {
+                cpu: Some(run * second / 10),
+                cpu_wait: Some(wait * second / 10),
+                ..StageCounts::default()
+            };
             (waiting(&counts, 1.0, cpus) * 100.0).round()
         };
         // Eight threads fill two CPUs. In the next case, other programs keep one thread off its CPU half of the time.
@@ -696,7 +700,7 @@ mod tests {
         assert_eq!(shares(&counts(20, 80, 0), (true, true)), [20.0, 80.0, 0.0, 0.0]);
         assert_eq!(shares(&counts(60, 20, 20), (true, true)), [20.0, 40.0, 0.0, 40.0]);
         // With many switches, waits are short.
-        let fast = Counts { switches: Some(30_000), ..counts(60, 20, 20) };
+        let fast = StageCounts { switches: Some(30_000), ..counts(60, 20, 20) };
         assert_eq!(shares(&fast, (true, true)), [20.0, 60.0, 0.0, 20.0]);
         // The stage was never observed to wait, so the kinds of its ends decide.
         assert_eq!(shares(&counts(100, 0, 0), (true, false)), [20.0, 80.0, 0.0, 0.0]);
@@ -711,12 +715,12 @@ mod tests {
         // Three threads use 0.9 of two CPUs, so the stage runs for at least 45 % of the time, even if threads came and
         // went.
         for changed in [false, true] {
-            let three = Counts { cpu: Some(900_000_000), changed, ..counts(20, 80, 0) };
+            let three = StageCounts { cpu: Some(900_000_000), changed, ..counts(20, 80, 0) };
             let running = corrected_shares(&three, 1.0, (3.0, 2), (true, true))[ThreadState::Running as usize];
             assert!((running - 0.45).abs() < 1e-9, "{running}");
         }
         // If children started and ended, some of their time is unknown.
-        let changed = Counts { changed: true, ..counts(100, 0, 0) };
+        let changed = StageCounts { changed: true, ..counts(100, 0, 0) };
         assert_eq!(shares(&changed, (true, true)), [100.0, 0.0, 0.0, 0.0]);
     }
 }

@@ -4,7 +4,7 @@ use pipemark_proc::state::ThreadState;
 
 /// Counts of one stage.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub struct Counts {
+pub struct StageCounts {
     /// Samples in each state.
     pub states: [u32; ThreadState::COUNT],
     /// How often samples found the stage newly stopped by a signal.
@@ -65,8 +65,8 @@ pub struct Counts {
 /// sum of their squared lengths in samples.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct EndWaits {
+    pub samples: u32,
     pub waits: u32,
-    pub count: u32,
     pub squares: u64,
 }
 
@@ -77,16 +77,16 @@ impl EndWaits {
         if !waits {
             return 0;
         }
-        self.waits += 1;
-        self.count += u32::from(before == 0);
+        self.samples += 1;
+        self.waits += u32::from(before == 0);
         // The first n odd numbers add up to n², so this adds up the squares of the lengths.
         self.squares += 2 * u64::from(before) + 1;
         before + 1
     }
 
     fn add(&mut self, next: &EndWaits) {
+        self.samples += next.samples;
         self.waits += next.waits;
-        self.count += next.count;
         self.squares += next.squares;
     }
 
@@ -94,16 +94,16 @@ impl EndWaits {
     /// clearly longer than the sampling step and than random waits would be. A stage that first only waits and then
     /// only works has phases, not bursts. `step` is the time between samples in seconds.
     pub(super) fn seconds(&self, samples: u32, step: f64) -> Option<f64> {
-        const MIN_WAITS: u32 = 10;
+        const MIN_SAMPLES_WAITING: u32 = 10;
         const MIN_EFFECTIVE: f64 = 1.5;
-        let (waits, others) = (f64::from(self.waits), f64::from(samples.saturating_sub(self.waits)));
+        let (waits, others) = (f64::from(self.samples), f64::from(samples.saturating_sub(self.samples)));
         // The number of uninterrupted waits expected by chance (Wald and Wolfowitz's runs test).
         let expected = waits * others / f64::from(samples.max(1));
-        let clustered = f64::from(self.count) <= 0.4 * expected.max(1.0);
+        let clustered = f64::from(self.waits) <= 0.4 * expected.max(1.0);
         // The effective number of waits: this many waits of equal length would have the same sum and the same sum of
         // squares.
         let effective = waits * waits / (self.squares as f64).max(1.0);
-        let several = self.waits >= MIN_WAITS && others > 0.0 && effective >= MIN_EFFECTIVE;
+        let several = self.samples >= MIN_SAMPLES_WAITING && others > 0.0 && effective >= MIN_EFFECTIVE;
         (several && clustered).then(|| self.squares as f64 / waits * step)
     }
 }
@@ -133,7 +133,7 @@ pub struct Interval {
     pub samples: u32,
     /// The number of samples in which any process of the pipeline existed.
     pub alive: u32,
-    pub stages: Vec<Counts>,
+    pub stages: Vec<StageCounts>,
     pub pipes: Vec<PipeCounts>,
 }
 
@@ -150,7 +150,7 @@ impl Interval {
         self.seconds = next.begin + next.seconds - self.begin;
         self.samples += next.samples;
         self.alive += next.alive;
-        self.stages.resize(self.stages.len().max(next.stages.len()), Counts::default());
+        self.stages.resize(self.stages.len().max(next.stages.len()), StageCounts::default());
         self.pipes.resize(self.pipes.len().max(next.pipes.len()), PipeCounts::default());
         for (own, next) in self.stages.iter_mut().zip(&next.stages) {
             own.states.iter_mut().zip(next.states).for_each(|(own, next)| *own += next);

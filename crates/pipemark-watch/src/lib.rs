@@ -8,6 +8,7 @@
 mod advice;
 mod burst;
 mod calls;
+mod columns;
 mod counters;
 mod cpus;
 mod deadlock;

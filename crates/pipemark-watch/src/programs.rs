@@ -79,7 +79,7 @@ pub fn fills_first(words: &[String]) -> Option<&'static str> {
     has_option(words, &[option]).then_some(option)
 }
 
-/// Whether the program stores all of its input before it writes any of it to the next stage, although it changes nothing.
+/// Whether the program copies its input unchanged, but writes nothing before the input ends.
 pub fn stores_input(words: &[String]) -> bool {
     program(words) == "sponge" && words.len() == 1
 }

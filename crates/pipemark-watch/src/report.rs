@@ -105,7 +105,7 @@ pub enum Certainty {
     Unsure,
 }
 
-/// A remedy.
+/// A way to remove a bottleneck, with a command if there is one.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Remedy {

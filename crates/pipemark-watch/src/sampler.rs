@@ -13,7 +13,7 @@ use pipemark_proc::watched::WatchedProcess;
 use crate::counters::Totals;
 use crate::deadlock::WaitCycle;
 use crate::figures::WatchLimits;
-use crate::interval::{Counts, Interval, PipeCounts};
+use crate::interval::{Interval, PipeCounts, StageCounts};
 use crate::phases::Timeline;
 use crate::report::PeerFigures;
 use crate::scan::{self, ScanState};
@@ -24,7 +24,8 @@ use crate::waits::SocketWait;
 /// Starting and the verdict use additional CPU time.
 const TARGET_SHARES: [f64; 2] = [0.0075, 0.01];
 pub(super) const FEW_STAGES: usize = 10;
-/// Even on a busy machine, a second then has the `MIN_SAMPLES` that a verdict needs.
+/// With few stages, a second on a busy machine has at least the `MIN_SAMPLES` that a verdict needs; with more stages, two
+/// seconds have.
 const MAX_PERIODS: [Duration; 2] = [Duration::from_millis(33), Duration::from_millis(100)];
 /// The time for which a pipeline of up to [`FEW_STAGES`] stages is sampled at the full rate.
 const AT_FULL_RATE: Duration = Duration::from_millis(500);
@@ -439,7 +440,7 @@ impl Watcher {
     pub(super) fn record(&mut self, moments: &[Moment]) {
         self.current.samples += 1;
         self.current.alive += u32::from(moments.iter().any(|moment| moment.state.is_some()));
-        self.current.stages.resize(self.stages.len(), Counts::default());
+        self.current.stages.resize(self.stages.len(), StageCounts::default());
         self.current.pipes.resize(self.pipes.len(), PipeCounts::default());
         for ((moment, counts), stage) in moments.iter().zip(&mut self.current.stages).zip(&mut self.stages) {
             if let Some(state) = moment.state {

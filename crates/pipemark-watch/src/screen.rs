@@ -23,7 +23,7 @@ const MIN_WIDE: usize = 78;
 
 /// What the user requested with a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Key {
+pub enum KeyPress {
     /// Quit.
     Quit,
     /// Quit, by Ctrl-C.
@@ -87,7 +87,7 @@ impl Screen {
     }
 
     /// Returns the key that was pressed; `None` if none was, or if the key concerned only the screen.
-    pub fn key(&mut self) -> Option<Key> {
+    pub fn key(&mut self) -> Option<KeyPress> {
         let mut pressed = [0; 64];
         let count = self.keyboard.read(&mut pressed).unwrap_or(0);
         self.options.take(&pressed[..count])
@@ -102,7 +102,7 @@ impl Drop for Screen {
 }
 
 impl ScreenOptions {
-    fn take(&mut self, pressed: &[u8]) -> Option<Key> {
+    fn take(&mut self, pressed: &[u8]) -> Option<KeyPress> {
         const ESCAPE: u8 = 0x1b;
         if let [ESCAPE, _, ..] = pressed {
             // An arrow, or another key without a function.
@@ -110,9 +110,9 @@ impl ScreenOptions {
         }
         for key in pressed {
             match key {
-                0x03 => return Some(Key::Interrupt),
-                b'q' | &ESCAPE => return Some(Key::Quit),
-                b'n' => return Some(Key::Next),
+                0x03 => return Some(KeyPress::Interrupt),
+                b'q' | &ESCAPE => return Some(KeyPress::Quit),
+                b'n' => return Some(KeyPress::Next),
                 b's' => self.busiest_first = !self.busiest_first,
                 b' ' | b'f' => self.frozen = !self.frozen,
                 _ => {}

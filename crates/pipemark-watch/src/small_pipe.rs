@@ -15,8 +15,8 @@ const TOO_BUSY_FOR_A_BUFFER: f64 = 0.77;
 const EITHER: f64 = 0.05;
 /// A pipe is too small only if each of its two ends waits for at least this share of the time.
 pub(crate) const BOTH_WAIT: f64 = 0.12;
-/// The minimum number of samples in which each end of a pipe waits, for a verdict on the pipe. `BOTH_WAIT` of
-/// `MIN_SAMPLES` would be only two.
+/// The minimum number of samples in which each end must wait, for a verdict on the pipe. With few samples, `BOTH_WAIT`
+/// alone would accept two.
 const MIN_WAITS: f64 = 10.0;
 /// A pipe has bursts if the waits of its two ends alternate at least this many times.
 const MIN_TURNS: u32 = 3;

@@ -37,7 +37,7 @@ pub(crate) fn traced(figures: &PipelineFigures) -> Option<PipelineVerdict> {
 
 /// The verdict that another program limits the busiest stage by stopping it repeatedly, as cpulimit does.
 pub(crate) fn stopped_repeatedly(figures: &PipelineFigures) -> Option<PipelineVerdict> {
-    /// Nobody presses Ctrl-Z and types `fg` that often.
+    /// From this many stops on, a program stops the stage, not a user who presses Ctrl-Z and types `fg`.
     const MIN_STOPS: u32 = 4;
     const MIN_STOPS_PER_SECOND: f64 = 1.0;
     let order = busiest_first(figures);

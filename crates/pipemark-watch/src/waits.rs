@@ -13,7 +13,7 @@ use pipemark_proc::thread::opened_fifo;
 use pipemark_proc::watched::WatchedProcess;
 
 use crate::deadlock::{FileLock, WaitingProcess, cycle};
-use crate::interval::Counts;
+use crate::interval::StageCounts;
 use crate::report::PeerFigures;
 use crate::sampler::{Subject, WatchedStage, Watcher};
 
@@ -37,42 +37,42 @@ pub(super) struct SocketWait {
     /// The socket's state when first read.
     first: SocketState,
     /// What the stage has received since its last write.
-    pub arrived: Arrivals,
+    pub arrived: SocketArrivals,
 }
 
 /// What a TCP socket has received since the stage's last write. The kernel doesn't count bytes that a stage gets by recv
 /// calls.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct Arrivals {
+pub(super) struct SocketArrivals {
     /// When the stage stopped writing.
     since: Option<Instant>,
     /// Bytes that the socket had received at the first reading after `since`, and at the last one.
     first: u64,
     last: u64,
-    /// The number of readings that found more bytes than the one before.
-    pub count: u32,
+    /// The number of readings since then that found more bytes than the one before.
+    pub increases: u32,
     /// Bytes at the first of all readings, and the number of all readings that found more bytes.
-    begin: u64,
-    pub count_of_all: u32,
+    first_ever: u64,
+    pub all_increases: u32,
 }
 
-impl Arrivals {
+impl SocketArrivals {
     /// Updates the arrivals with the number of bytes that the socket has received and that the stage has read.
     fn note(&mut self, silent_since: Option<Instant>, received: u64) {
-        if *self == Arrivals::default() {
-            (self.begin, self.last) = (received, received);
+        if *self == SocketArrivals::default() {
+            (self.first_ever, self.last) = (received, received);
         }
-        self.count_of_all += u32::from(received > self.last);
+        self.all_increases += u32::from(received > self.last);
         if self.since != silent_since || self.since.is_none() {
-            (self.since, self.first, self.last, self.count) = (silent_since, received, received, 0);
+            (self.since, self.first, self.last, self.increases) = (silent_since, received, received, 0);
         }
-        self.count += u32::from(received > self.last);
+        self.increases += u32::from(received > self.last);
         self.last = received.max(self.last);
     }
 
     /// The bytes received since the first reading.
     pub fn all_bytes(&self) -> u64 {
-        self.last - self.begin
+        self.last - self.first_ever
     }
 
     /// The bytes received since the stage's last write.
@@ -143,7 +143,7 @@ impl Watcher {
     fn find_cycle(&mut self) {
         const WORK: [ThreadState; 4] =
             [ThreadState::Running, ThreadState::Disk, ThreadState::Network, ThreadState::Terminal];
-        let of = |stage: &Counts, states: &[ThreadState]| -> u32 {
+        let of = |stage: &StageCounts, states: &[ThreadState]| -> u32 {
             states.iter().map(|&state| stage.states[state as usize]).sum()
         };
         let all: u32 = self.current.stages.iter().flat_map(|stage| stage.states).sum();
@@ -276,7 +276,7 @@ impl Watcher {
             let Some((inode, sends, state)) = found else { continue };
             let stage = &mut self.stages[at];
             if stage.socket.inode != inode {
-                stage.socket = SocketWait { inode, first: state.clone(), arrived: Arrivals::default() };
+                stage.socket = SocketWait { inode, first: state.clone(), arrived: SocketArrivals::default() };
                 stage.peer = None;
             }
             let received = state.tcp.as_ref().map_or(0, |tcp| tcp.received.saturating_sub(state.receive_queue));
@@ -417,15 +417,15 @@ mod tests {
     #[test]
     fn what_arrived_before_the_last_write_does_not_count() {
         let (write, later) = (Some(Instant::now()), Some(Instant::now() + std::time::Duration::from_secs(1)));
-        let mut arrived = Arrivals::default();
+        let mut arrived = SocketArrivals::default();
         let mut note = |since, received| {
             arrived.note(since, received);
-            (arrived.count, arrived.bytes())
+            (arrived.increases, arrived.bytes())
         };
         assert_eq!(note(write, 5000), (0, 0));
         assert_eq!((note(write, 5021), note(write, 5021), note(write, 5063)), ((1, 21), (1, 21), (2, 63)));
         assert_eq!((note(later, 5084), note(later, 5090)), ((0, 0), (1, 6)));
         assert_eq!((note(None, 6000), note(None, 7000)), ((0, 0), (0, 0)), "no write is known");
-        assert_eq!((arrived.count_of_all, arrived.all_bytes()), (6, 2000));
+        assert_eq!((arrived.all_increases, arrived.all_bytes()), (6, 2000));
     }
 }

@@ -1,4 +1,4 @@
-//! Child processes. Only this module starts processes, waits for them and reaps them.
+//! Child processes: starts them, waits for them and reaps them.
 //!
 //! [`Child::start`] starts a command in a [`ProcessGroup`]: this program itself ([`ourselves`]) or any other.
 //! [`Child::start_foreign`] starts a foreign program (not pipemark) that never outlives pipemark, on one CPU if

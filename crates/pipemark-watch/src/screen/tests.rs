@@ -53,11 +53,11 @@ fn a_narrow_screen_shows_what_stages_do_but_no_rates() {
 fn keys_do_what_the_last_line_says() {
     let mut options = ScreenOptions::default();
     let pressed: [(&[u8], _); 6] = [
-        (b"q", Some(Key::Quit)),
-        (b"\x1b", Some(Key::Quit)),
+        (b"q", Some(KeyPress::Quit)),
+        (b"\x1b", Some(KeyPress::Quit)),
         (b"\x1b[A", None),
-        (b"n", Some(Key::Next)),
-        (b"\x03", Some(Key::Interrupt)),
+        (b"n", Some(KeyPress::Next)),
+        (b"\x03", Some(KeyPress::Interrupt)),
         (b"s ", None),
     ];
     for (bytes, key) in pressed {

@@ -34,13 +34,13 @@ const MAX_REPORT_AGE: Duration = Duration::from_secs(1);
 pub struct SignalRelay {
     queue: SignalQueue,
     witness: Option<Witness>,
-    waiting: Vec<Received>,
+    waiting: Vec<ReceivedSignal>,
     /// Signals reported by the witness, with the time of each.
     reported: Vec<(i32, Instant)>,
 }
 
 /// A signal received, which the witness may have to report.
-struct Received {
+struct ReceivedSignal {
     sent: SentSignal,
     since: Instant,
     /// The number of the question asked because of this signal; `None` until it is asked.
@@ -89,7 +89,7 @@ impl SignalRelay {
         let now = Instant::now();
         // A SIGPIPE caused by this program's own writes concerns only this program.
         let come = self.queue.take().into_iter().filter(|sent| sent.number != libc::SIGPIPE || sent.by_process);
-        self.waiting.extend(come.map(|sent| Received { sent, since: now, question: None }));
+        self.waiting.extend(come.map(|sent| ReceivedSignal { sent, since: now, question: None }));
         if self.waiting.is_empty() && self.witness.is_some() && self.reported.is_empty() {
             return;
         }
@@ -149,7 +149,7 @@ impl Witness {
 
     /// Whether the witness may still report a signal that this process received. Asks the witness once [`GRACE`] has
     /// passed since the signal came.
-    fn may_report(&mut self, received: &mut Received, now: Instant) -> bool {
+    fn may_report(&mut self, received: &mut ReceivedSignal, now: Instant) -> bool {
         match received.question {
             None if now >= received.since + GRACE => {
                 self.asked += 1;

@@ -10,7 +10,7 @@ use pipemark_model::{ByteSize, parse_duration};
 use pipemark_show::{Note, Sheet, Style};
 
 use crate::report::PipelineReport;
-use crate::screen::Key;
+use crate::screen::KeyPress;
 use crate::tuning::{BASELINE_TURNS, TuneOutcome, Tuning};
 use crate::verbs::why::{self, Keep, WatchTarget, WatchView, WatchedOptions, watch_target};
 use crate::{Subject, Timeline, Watcher, live};
@@ -85,7 +85,7 @@ pub fn run(options: &TuneOptions, keep: Keep<'_>) -> VerbResult {
             let nothing = trial.tuning.outcome().filter(|outcome| outcome.verdict.is_none());
             let print = || why::print(&trial.sheet(&report));
             match nothing {
-                Some(outcome) if key != Some(Key::Interrupt) => {
+                Some(outcome) if key != Some(KeyPress::Interrupt) => {
                     why::write(watched, &trial, &report, || Ok(()))?;
                     return Err(ExitError::failed(&outcome.text));
                 }
@@ -119,11 +119,11 @@ impl WatchView for TuneTrial {
         }
     }
 
-    fn requested_key(&mut self) -> Option<Key> {
+    fn requested_key(&mut self) -> Option<KeyPress> {
         if self.signals.as_ref().is_some_and(|signals| !signals.take().is_empty()) {
-            return Some(Key::Interrupt);
+            return Some(KeyPress::Interrupt);
         }
-        (self.quits && self.tuning.outcome().is_some()).then_some(Key::Quit)
+        (self.quits && self.tuning.outcome().is_some()).then_some(KeyPress::Quit)
     }
 
     fn close(&mut self, watcher: &Watcher) {

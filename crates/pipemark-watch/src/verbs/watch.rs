@@ -10,7 +10,7 @@ use pipemark_model::{neutral, parse_duration};
 use pipemark_show::{Sheet, Style, json_line};
 
 use crate::report::PipelineReport;
-use crate::screen::{Key, Screen};
+use crate::screen::{KeyPress, Screen};
 use crate::verbs::why::{self, Keep, WatchTarget, WatchView, WatchedOptions, exit_for, watch_target};
 use crate::{Timeline, Watcher, live};
 
@@ -62,14 +62,14 @@ fn follow(options: &WatchOptions, mut requested: Option<Vec<u32>>, keep: Keep<'_
             ExitError::failed("there is no running pipeline that you may sample; to run one: pipemark watch 'a | b'")
         };
         match show(options, &pids.ok_or_else(none)?, keep)? {
-            Some(Key::Next) => {}
+            Some(KeyPress::Next) => {}
             key => return exit_for(key),
         }
     }
     Ok(())
 }
 
-fn show(options: &WatchOptions, pids: &[u32], keep: Keep<'_>) -> Result<Option<Key>, ExitError> {
+fn show(options: &WatchOptions, pids: &[u32], keep: Keep<'_>) -> Result<Option<KeyPress>, ExitError> {
     let mut live = WatchOutput::new(options, why::can_draw() && io::stdout().is_terminal())?;
     let (_, key) = why::sample_running(&options.watched, pids, options.time, &mut live, keep)?;
     live.broken.map_or(Ok(key), |error| Err(error.into()))
@@ -169,9 +169,9 @@ impl WatchView for WatchOutput {
         }
     }
 
-    fn requested_key(&mut self) -> Option<Key> {
+    fn requested_key(&mut self) -> Option<KeyPress> {
         match &mut self.mode {
-            _ if self.gone => Some(Key::Quit),
+            _ if self.gone => Some(KeyPress::Quit),
             OutputMode::Screen(screen) => screen.key(),
             _ => None,
         }

@@ -22,7 +22,7 @@ use pipemark_model::{neutral, parse_duration};
 use pipemark_show::{Sheet, json_line};
 
 use crate::report::PipelineReport;
-use crate::screen::Key;
+use crate::screen::KeyPress;
 use crate::verbs::signal_relay::SignalRelay;
 use crate::{PipelineFigures, ProcFile, SamplingOptions, Subject, Timeline, Watcher, live, sheet, verdict};
 
@@ -188,7 +188,7 @@ pub trait WatchView {
     fn show(&mut self, _: &Watcher, _: &Timeline) {}
 
     /// The user's request since the last call; `None` without one.
-    fn requested_key(&mut self) -> Option<Key> {
+    fn requested_key(&mut self) -> Option<KeyPress> {
         None
     }
 
@@ -229,8 +229,8 @@ pub fn run(options: &WhyOptions, keep: Keep<'_>) -> VerbResult {
 }
 
 /// The exit status when watching ends: interrupted if the user pressed Ctrl-C, otherwise success.
-pub fn exit_for(key: Option<Key>) -> VerbResult {
-    if key == Some(Key::Interrupt) { Err(ExitError::code(exit::INTERRUPTED)) } else { Ok(()) }
+pub fn exit_for(key: Option<KeyPress>) -> VerbResult {
+    if key == Some(KeyPress::Interrupt) { Err(ExitError::code(exit::INTERRUPTED)) } else { Ok(()) }
 }
 
 /// Lists the live pipelines.
@@ -285,7 +285,7 @@ fn watch(
     watcher: &mut Watcher,
     live: &mut dyn WatchView,
     mut ended: impl FnMut(&Watcher, Instant) -> bool,
-) -> (Timeline, Option<Key>) {
+) -> (Timeline, Option<KeyPress>) {
     let mut timeline = Timeline::default();
     let mut next = Instant::now() + INTERVAL;
     let key = loop {
@@ -317,7 +317,7 @@ pub fn sample_running(
     time: Option<Duration>,
     live: &mut dyn WatchView,
     keep: Keep<'_>,
-) -> Result<(PipelineReport, Option<Key>), ExitError> {
+) -> Result<(PipelineReport, Option<KeyPress>), ExitError> {
     if let Some(stop) = pids.iter().find_map(|&pid| live::refusal(pid)) {
         return Err(stop);
     }
@@ -339,7 +339,7 @@ pub fn sample_running(
     });
     let mut report = PipelineReport::of(&watcher, &timeline, None);
     record(options, &mut report, &timeline, keep);
-    Ok((report, if interrupted { Some(Key::Interrupt) } else { key }))
+    Ok((report, if interrupted { Some(KeyPress::Interrupt) } else { key }))
 }
 
 /// If `--record` was given, stores the report in the history, with each stage's activity over time.
@@ -413,9 +413,9 @@ pub fn start(
         match key {
             None => break,
             // The screen gets Ctrl-C as a key, so the signal must be sent to the pipeline here.
-            Some(Key::Interrupt) => drop(rustix::process::kill_current_process_group(Signal::INT)),
+            Some(KeyPress::Interrupt) => drop(rustix::process::kill_current_process_group(Signal::INT)),
             // The screen closes, and the pipeline continues.
-            Some(Key::Quit | Key::Next) => {}
+            Some(KeyPress::Quit | KeyPress::Next) => {}
         }
     }
     let mut report = PipelineReport::of(&watcher, &timeline, Some(&neutral(&text.to_string_lossy())));
