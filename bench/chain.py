@@ -7,13 +7,14 @@ Output and exit code are those of bench/run.py. Needs 2 GiB of disk or memory fo
 
 import json
 import shutil
+import statistics
 import subprocess
 import sys
 import tempfile
 import time
 
 import run
-from run import PIPEMARK, command, alternating, promise
+from run import PIPEMARK, alternating, command, interval, promise
 
 
 def chain(stage, length, total, *flags):
@@ -116,5 +117,27 @@ def one_relay(rounds):
                 promise(f"file → one stage → pipemark sink, place {place}: relay / {other}", ratios, least=1.0)
 
 
+def progress_cost(rounds):
+    """Compares relay --progress with relay. Both may differ by at most 1 %, so many short rounds are needed."""
+    for place in ("taskset -c 0", "taskset -c 0,1"):
+        for flags in ("", " --buffer 64m"):
+
+            def seconds(progress):
+                stage = f"{PIPEMARK} relay{flags}{progress} 2>/dev/null"
+                begin = time.monotonic()
+                subprocess.run(
+                    [*place.split(), "sh", "-c", f"head -c 1G /dev/zero | {stage} | cat >/dev/null"], check=True
+                )
+                return time.monotonic() - begin
+
+            ratios = alternating(max(rounds, 200), lambda: seconds(" --progress"), lambda: seconds(""))
+            low, high = interval(ratios, 0.05)
+            what = f"real time of 1 GiB, {place}: relay{flags} --progress / relay{flags}"
+            promise(
+                f"{what}, lower end, median and upper end of the 95 % interval", [low, statistics.median(ratios), high]
+            )
+            promise(f"{what}, upper end", [high], most=1.01)
+
+
 if __name__ == "__main__":
-    run.main([as_time, per_hop, long_chains, one_relay], __doc__)
+    run.main([as_time, per_hop, long_chains, one_relay, progress_cost], __doc__)

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 """Compares `pipeio::copy` with `std::io::copy`, `tokio::io::copy`, cat and pv, for pairs of kinds of file, on one CPU and two.
 
-    bench/copy.py [--budget SECONDS] [--rounds N] [--only WORD] [--fresh]
-    bench/copy.py --gifts [--rounds N]    # compares `Gift::send` with write, by block size, each byte newly written
+    bench/copying.py [--budget SECONDS] [--rounds N] [--only WORD] [--fresh]
+    bench/copying.py --gifts [--rounds N]    # compares `Gift::send` with write, by block size, each byte newly written
 
 First: cargo build --release -p pipeio --example ways. A cell is a pair of kinds and a placement. A round runs all five programs
 once per cell, in random order; the cells are interleaved. A ratio is the rival's time divided by ours in the same round.
-Results are kept in build/copy.jsonl. The next call continues there, unless --fresh is given. With 95 % probability, the
+Results are kept in build/copying.jsonl. The next call continues there, unless --fresh is given. With 95 % probability, the
 intervals of all cells contain the true medians (sign test, Bonferroni over cells and rivals), so no cell is conclusive before
 about 12 rounds. Exits with 1 if an interval lies below 1, so that a rival was faster.
 """
@@ -28,11 +28,10 @@ import tempfile
 import time
 from collections import defaultdict
 
-from relay import interval
-from run import PIPEMARK, ROOT
+from run import PIPEMARK, ROOT, interval
 
 WAYS = PIPEMARK.parent / "examples/ways"
-KEPT = ROOT / "build/copy.jsonl"
+KEPT = ROOT / "build/copying.jsonl"
 MIB = 1 << 20
 SIZE = 192 * MIB
 SOURCES = ("pipe", "file", "socket")

@@ -90,7 +90,6 @@ def answers(text):
                 sys.exit(f"the page has no claim {claim}")
             answer, here = rows[claim][1], rows[claim][-1].rstrip(" |")
             figure = here if answer.startswith("not") else here.split(";")[0]
-            figure = figure.replace("maximum: ", "at most ").replace("minimum: ", "at least ")
             parts.append(f"*{claim}* {'is ' if answer.startswith(('inconclusive', 'not')) else ''}{answer}: {figure}")
         return f"{match[1]}{'<br>'.join(parts)}{match[3]}"
 
@@ -136,7 +135,10 @@ def main():
             if title == "Claims" and claims:
                 table, stay = join_tables(claims, block[0])
                 before = re.search(r"\n\(([^|]*?)\.\)\n<!-- end", block[0])
-                others = f"; the others: {' '.join(before[1].split())}" if stay and before else ""
+                # The sources of rows that stay, except those that are also sources of new rows.
+                earlier = " ".join(before[1].split()).replace("the others: ", "").split("; ") if before else []
+                others = [source for source in earlier if source not in measured]
+                others = f"; the others: {'; '.join(others)}" if stay and others else ""
                 source = wrapped(f"({'; '.join(measured)}{others}.)")
                 return f"{block[1]}{table}\n{source}{block[4]}"
             new = findings(block, found) if title.startswith("Findings") else found.get(title)

@@ -33,7 +33,7 @@ import time
 from collections import defaultdict
 from pathlib import Path
 
-from run import PIPEMARK, ROOT
+from run import PIPEMARK, ROOT, interval
 
 LEAST, ENOUGH_ROUNDS, MAX_INCONCLUSIVE = 0.97, 60, 0.1
 # The interim analyses: the rounds after which a cell may be conclusive, and the share of the error probability that
@@ -165,18 +165,6 @@ def kept(program):
             if record["program"] == program:
                 rounds[tuple(record["cell"])].append(record["seconds"])
     return rounds
-
-
-def interval(ratios, error):
-    """The interval of the median at this error probability, by the sign test; unbounded if there are too few rounds."""
-    ordered, n = sorted(ratios), len(ratios)
-    below, tail = 0, 0.5**n
-    while tail <= error / 2 and below < n // 2:
-        below += 1
-        tail += math.comb(n, below) * 0.5**n
-    if below == 0:
-        return 0.0, math.inf
-    return ordered[below - 1], ordered[n - below]
 
 
 def verdict(took, name, error):
