@@ -11,7 +11,7 @@ use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 use rustix::pipe::{IoSliceRaw, PipeFlags, SpliceFlags, pipe_with, splice, tee, vmsplice};
 
 use crate::buffer::Pages;
-use crate::send::{self, Content, SendCall, SendOptions};
+use crate::send::{self, BlockContent, SendCall, SendOptions};
 use crate::wait::Wait;
 
 /// The number of bytes sent; at most a page.
@@ -21,7 +21,7 @@ const AFTER: [u8; LEN] = [b'b'; LEN];
 
 /// A way into a pipe.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Entry {
+pub enum WayIn {
     /// write(2).
     Write,
     /// io_uring, from a registered buffer.
@@ -37,17 +37,17 @@ pub enum Entry {
 ///
 /// # Errors
 /// If the kernel refuses a call, or the reader gets a mixture of both contents.
-pub fn sees_later_change(entry: Entry) -> io::Result<bool> {
+pub fn sees_later_change(entry: WayIn) -> io::Result<bool> {
     let (from, to) = pipe_with(PipeFlags::CLOEXEC)?;
     match entry {
-        Entry::Write => change_buffer(SendCall::Write, to)?,
-        Entry::IoUring => change_buffer(SendCall::IoUring, to)?,
-        Entry::Vmsplice => {
+        WayIn::Write => change_buffer(SendCall::Write, to)?,
+        WayIn::IoUring => change_buffer(SendCall::IoUring, to)?,
+        WayIn::Vmsplice => {
             let file = file()?;
             vmsplice_file(&file, &to)?;
             pwrite(&file, &AFTER, 0)?;
         }
-        Entry::Splice => {
+        WayIn::Splice => {
             let file = file()?;
             let (first, into_first) = pipe_with(PipeFlags::CLOEXEC)?;
             let page = splice(&file, Some(&mut 0), &into_first, None, LEN, SpliceFlags::empty())?;
@@ -87,7 +87,8 @@ pub fn read_copies() -> io::Result<bool> {
 
 /// Sends a block, then overwrites the memory that it was sent from.
 fn change_buffer(call: SendCall, to: OwnedFd) -> io::Result<()> {
-    let options = SendOptions { block: LEN, align: 0, pages: Pages::Base, wait: Wait::Block, content: Content::Fresh };
+    let options =
+        SendOptions { block: LEN, align: 0, pages: Pages::Base, wait: Wait::Block, content: BlockContent::Fresh };
     let mut sender = send::open(call, to, &options)?;
     sender.fresh(LEN)?.fill(BEFORE[0]);
     whole(sender.send(LEN)?.bytes)?;
@@ -125,11 +126,11 @@ mod tests {
 
     #[test]
     fn calls_that_copy_are_told_from_calls_that_pass_pages() {
-        for (entry, expected) in [(Entry::Write, false), (Entry::Vmsplice, true), (Entry::Splice, true)] {
+        for (entry, expected) in [(WayIn::Write, false), (WayIn::Vmsplice, true), (WayIn::Splice, true)] {
             assert_eq!(sees_later_change(entry).unwrap(), expected, "{entry:?}");
         }
         assert!(read_copies().unwrap());
-        match sees_later_change(Entry::IoUring) {
+        match sees_later_change(WayIn::IoUring) {
             Ok(seen) => assert!(!seen, "io_uring copies"),
             Err(error) => eprintln!("skipped: no io_uring here: {error}"),
         }

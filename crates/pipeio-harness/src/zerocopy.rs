@@ -12,7 +12,7 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use std::ptr;
 
 use crate::buffer::{Buffer, BytesMut, Region, check_block};
-use crate::send::{Content, Moved, SendOptions, Sender, only_fresh, only_prepared, prepared_already};
+use crate::send::{BlockContent, Moved, SendOptions, Sender, only_fresh, only_prepared, prepared_already};
 use crate::wait::Wait;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
@@ -46,8 +46,8 @@ pub fn sender(fd: OwnedFd, options: &SendOptions) -> io::Result<Box<dyn Sender +
     enable(&fd)?;
     options.wait.configure(&fd)?;
     let memory = match options.content {
-        Content::Prepared => SendMemory::Prepared(options.buffer()?),
-        Content::Fresh => {
+        BlockContent::Prepared => SendMemory::Prepared(options.buffer()?),
+        BlockContent::Fresh => {
             let two = options.block.checked_mul(2).ok_or(io::ErrorKind::OutOfMemory)?;
             let mut region = Region::new(RING_BYTES.max(two), options.pages)?;
             // Touch all pages now, so that later use causes no page faults.

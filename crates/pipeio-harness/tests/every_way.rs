@@ -7,7 +7,7 @@ use std::thread;
 use pipeio::pipe::{Pipe, set_capacity};
 use pipeio_harness::buffer::{Bytes, Pages};
 use pipeio_harness::recv::ReceiveCall as Recv;
-use pipeio_harness::send::{Content, SendCall as Send};
+use pipeio_harness::send::{BlockContent, SendCall as Send};
 use pipeio_harness::wait::Wait;
 use pipeio_harness::{recv, send};
 
@@ -25,7 +25,7 @@ struct Trial {
     recv: Recv,
     wait: Wait,
     pages: Pages,
-    content: Content,
+    content: BlockContent,
     block: usize,
     read_block: usize,
     align: usize,
@@ -50,8 +50,8 @@ impl Trial {
         };
         let mut sender = send::open(self.send, pipe.writer, &options).unwrap_or_else(|e| panic!("{what}: {e}"));
         let period = match self.content {
-            Content::Fresh => u64::MAX,
-            Content::Prepared => send::period(self.send, self.block) as u64,
+            BlockContent::Fresh => u64::MAX,
+            BlockContent::Prepared => send::period(self.send, self.block) as u64,
         };
         let options =
             recv::RecvOptions { block: self.read_block, align: self.align, pages: self.pages, wait: self.wait };
@@ -63,12 +63,12 @@ impl Trial {
                     *byte = byte_at(position + i as u64);
                 }
             };
-            if content == Content::Prepared {
+            if content == BlockContent::Prepared {
                 sender.prepare(&mut |position, bytes| fill(position, bytes)).unwrap();
             }
             let mut bytes = vec![0; block];
             for i in 0..blocks {
-                if content == Content::Fresh {
+                if content == BlockContent::Fresh {
                     fill((i * block) as u64, &mut bytes);
                     sender.fresh(block).unwrap().copy_from(&bytes);
                 }
@@ -104,7 +104,7 @@ fn every_sender_works_with_every_receiver() {
                         recv,
                         wait,
                         pages,
-                        content: Content::Prepared,
+                        content: BlockContent::Prepared,
                         block: 20480,
                         read_block: 12000,
                         align: 0,
@@ -121,7 +121,7 @@ fn every_sender_works_with_every_receiver() {
 fn splice_reaches_a_socket_through_a_pipe() {
     for (wait, block) in [(Wait::Block, 1), (Wait::Poll, 5000), (Wait::Block, 65536), (Wait::Spin, 300_001)] {
         let (source, mut sink) = UnixStream::pair().unwrap();
-        let options = send::SendOptions { block, align: 0, pages: Pages::Base, wait, content: Content::Prepared };
+        let options = send::SendOptions { block, align: 0, pages: Pages::Base, wait, content: BlockContent::Prepared };
         let mut sender = send::open(Send::Splice, source, &options).unwrap();
         let fill = |position: u64, bytes: &mut [u8]| {
             (position..).zip(bytes).for_each(|(at, byte)| *byte = byte_at(at));
@@ -153,7 +153,7 @@ fn spinning_ends_move_the_same_bytes() {
                 recv,
                 wait: Wait::Spin,
                 pages: Pages::Base,
-                content: Content::Prepared,
+                content: BlockContent::Prepared,
                 block: 65536,
                 read_block: 65536,
                 align: 0,
@@ -185,7 +185,7 @@ fn reuse_memory(blocks: &[(usize, usize)]) {
                         recv,
                         wait: Wait::Block,
                         pages,
-                        content: Content::Fresh,
+                        content: BlockContent::Fresh,
                         block,
                         read_block: 1 << 16,
                         align,
@@ -207,7 +207,7 @@ fn odd_blocks_move_through_small_pipes() {
                 recv: Recv::Read,
                 wait: Wait::Block,
                 pages: Pages::Base,
-                content: Content::Prepared,
+                content: BlockContent::Prepared,
                 block,
                 read_block: 100,
                 align: 0,
@@ -221,8 +221,13 @@ fn odd_blocks_move_through_small_pipes() {
 #[test]
 fn pages_given_away_stay_as_they_were_when_spliced_onwards() {
     let link = Pipe::new().unwrap();
-    let options =
-        send::SendOptions { block: 4096, align: 0, pages: Pages::Base, wait: Wait::Block, content: Content::Fresh };
+    let options = send::SendOptions {
+        block: 4096,
+        align: 0,
+        pages: Pages::Base,
+        wait: Wait::Block,
+        content: BlockContent::Fresh,
+    };
     let mut sender = send::open(Send::Vmsplice, link.writer, &options).unwrap();
     // A second pipe takes over the pages, so that the sender sees only its own empty pipe.
     let kept = Pipe::new().unwrap();
@@ -258,7 +263,7 @@ fn an_early_end_of_the_reader_is_a_broken_pipe() {
             align: 0,
             pages: Pages::Base,
             wait: Wait::Block,
-            content: Content::Prepared,
+            content: BlockContent::Prepared,
         };
         let mut sender = send::open(method, pipe.writer, &options).unwrap();
         sender.prepare(&mut |_, bytes| bytes.fill(1)).unwrap();
@@ -273,7 +278,7 @@ fn content_in_flight_is_not_prepared_again() {
     for method in [Send::Vmsplice, Send::VmspliceGift, Send::Sendfile, Send::Splice, Send::Tee] {
         for sent in [false, true] {
             let pipe = Pipe::new().unwrap();
-            let options = options(4096, Content::Prepared);
+            let options = options(4096, BlockContent::Prepared);
             let mut sender = send::open(method, pipe.writer, &options).unwrap();
             sender.prepare(&mut |_, bytes| bytes.fill(1)).unwrap();
             if sent {
@@ -291,7 +296,7 @@ fn content_in_flight_is_not_prepared_again() {
 fn the_wrong_end_of_a_pipe_is_refused() {
     for method in [Send::Vmsplice, Send::VmspliceGift] {
         let pipe = Pipe::new().unwrap();
-        assert!(send::open(method, pipe.reader, &options(4096, Content::Prepared)).is_err());
+        assert!(send::open(method, pipe.reader, &options(4096, BlockContent::Prepared)).is_err());
     }
     let pipe = Pipe::new().unwrap();
     assert!(recv::open(Recv::Vmsplice, pipe.writer, &RECV).is_err());
@@ -301,7 +306,7 @@ fn the_wrong_end_of_a_pipe_is_refused() {
 #[test]
 fn a_block_of_no_bytes_is_refused() {
     let empty = || Pipe::new().unwrap();
-    let (no_send, no_recv) = (options(0, Content::Prepared), recv::RecvOptions { block: 0, ..RECV });
+    let (no_send, no_recv) = (options(0, BlockContent::Prepared), recv::RecvOptions { block: 0, ..RECV });
     for method in SENDERS {
         assert!(send::open(method, empty().writer, &no_send).is_err(), "{method:?}");
     }
@@ -314,6 +319,6 @@ fn a_block_of_no_bytes_is_refused() {
 
 const RECV: recv::RecvOptions = recv::RecvOptions { block: 4096, align: 0, pages: Pages::Base, wait: Wait::Block };
 
-fn options(block: usize, content: Content) -> send::SendOptions {
+fn options(block: usize, content: BlockContent) -> send::SendOptions {
     send::SendOptions { block, align: 0, pages: Pages::Base, wait: Wait::Block, content }
 }

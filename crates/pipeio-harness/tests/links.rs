@@ -13,7 +13,7 @@ use pipeio_harness::mq;
 use pipeio_harness::pattern::{Checker, Pattern, Rule};
 use pipeio_harness::recv::Receiver;
 use pipeio_harness::ring::{self, RingAccess};
-use pipeio_harness::send::{Content, Sender};
+use pipeio_harness::send::{BlockContent, Sender};
 use pipeio_harness::wait::Wait;
 use pipeio_harness::{recv, send};
 use pipeio_harness::{vm, zerocopy};
@@ -21,9 +21,9 @@ use rustix::net::{AddressFamily, SocketFlags, SocketType};
 
 const RULE: Rule = Rule::Position { seed: 0x0123_4567_89ab_cdef };
 const WAITS: [Wait; 3] = [Wait::Block, Wait::Poll, Wait::Spin];
-const CONTENTS: [Content; 2] = [Content::Prepared, Content::Fresh];
+const CONTENTS: [BlockContent; 2] = [BlockContent::Prepared, BlockContent::Fresh];
 
-fn send_options(block: usize, wait: Wait, content: Content) -> send::SendOptions {
+fn send_options(block: usize, wait: Wait, content: BlockContent) -> send::SendOptions {
     send::SendOptions { block, align: 0, pages: Pages::Base, wait, content }
 }
 
@@ -32,14 +32,14 @@ fn recv_options(block: usize, wait: Wait) -> recv::RecvOptions {
 }
 
 /// Sends `blocks` blocks and the beginning of another block, marks the end, and returns the number of bytes sent.
-fn send_all(mut sender: Box<dyn Sender + Send>, block: usize, content: Content, blocks: usize) -> io::Result<u64> {
+fn send_all(mut sender: Box<dyn Sender + Send>, block: usize, content: BlockContent, blocks: usize) -> io::Result<u64> {
     let pattern = pattern(content, block);
-    if content == Content::Prepared {
+    if content == BlockContent::Prepared {
         sender.prepare(&mut |position, bytes| pattern.fill(position, bytes))?;
     }
     let mut position = 0;
     for len in std::iter::repeat_n(block, blocks).chain([block.div_ceil(3)]) {
-        if content == Content::Fresh {
+        if content == BlockContent::Fresh {
             pattern.fill(position, sender.fresh(len)?);
         }
         assert_eq!(sender.send(len)?.bytes, len);
@@ -49,10 +49,10 @@ fn send_all(mut sender: Box<dyn Sender + Send>, block: usize, content: Content, 
     Ok(position)
 }
 
-fn pattern(content: Content, block: usize) -> Pattern {
+fn pattern(content: BlockContent, block: usize) -> Pattern {
     match content {
-        Content::Prepared => Pattern::repeating(RULE, block as u64),
-        Content::Fresh => Pattern::endless(RULE),
+        BlockContent::Prepared => Pattern::repeating(RULE, block as u64),
+        BlockContent::Fresh => Pattern::endless(RULE),
     }
 }
 
@@ -81,7 +81,7 @@ fn move_blocks(
     what: &str,
     block: usize,
     read_block: usize,
-    content: Content,
+    content: BlockContent,
     blocks: usize,
     ends: (Box<dyn Sender + Send>, Box<dyn Receiver + Send>),
 ) {
@@ -104,7 +104,7 @@ fn ring_ends(
     slot: usize,
     accesses: (RingAccess, RingAccess),
     (block, read_block): (usize, usize),
-    (wait, content): (Wait, Content),
+    (wait, content): (Wait, BlockContent),
 ) -> (Box<dyn Sender + Send>, Box<dyn Receiver + Send>) {
     let fd = ring::create(bytes, slot).unwrap();
     let capacity = ring::capacity(&fd).unwrap();
@@ -144,12 +144,12 @@ fn a_ring_carries_blocks_of_every_size() {
 fn spinning_ends_of_a_ring_move_all_bytes() {
     for accesses in ACCESSES {
         for block in [1, 4096, 65537] {
-            let ends = ring_ends(1 << 20, block, accesses, (block, block), (Wait::Spin, Content::Fresh));
+            let ends = ring_ends(1 << 20, block, accesses, (block, block), (Wait::Spin, BlockContent::Fresh));
             move_blocks(
                 &format!("ring {accesses:?}, spinning"),
                 block,
                 block,
-                Content::Fresh,
+                BlockContent::Fresh,
                 enough_blocks(block),
                 ends,
             );
@@ -162,27 +162,27 @@ fn ends_of_a_ring_that_wait_differently_still_wake_each_other() {
     for waits in [(Wait::Spin, Wait::Block), (Wait::Block, Wait::Spin), (Wait::Poll, Wait::Block)] {
         let fd = ring::create(128, 64).unwrap();
         let other = fd.try_clone().unwrap();
-        let sender = ring::sender(fd, &send_options(64, waits.0, Content::Fresh), RingAccess::InPlace).unwrap();
+        let sender = ring::sender(fd, &send_options(64, waits.0, BlockContent::Fresh), RingAccess::InPlace).unwrap();
         let receiver = ring::receiver(other, &recv_options(64, waits.1), RingAccess::InPlace).unwrap();
-        move_blocks(&format!("ring {waits:?}"), 64, 64, Content::Fresh, 20_000, (sender, receiver));
+        move_blocks(&format!("ring {waits:?}"), 64, 64, BlockContent::Fresh, 20_000, (sender, receiver));
     }
 }
 
 #[test]
 fn a_ring_takes_blocks_larger_than_itself_by_copy_only() {
     let ends =
-        ring_ends(1000, 100, (RingAccess::Copy, RingAccess::Copy), (12_345, 7000), (Wait::Block, Content::Fresh));
-    move_blocks("small ring", 12_345, 7000, Content::Fresh, 20, ends);
+        ring_ends(1000, 100, (RingAccess::Copy, RingAccess::Copy), (12_345, 7000), (Wait::Block, BlockContent::Fresh));
+    move_blocks("small ring", 12_345, 7000, BlockContent::Fresh, 20, ends);
     let fd = ring::create(1000, 100).unwrap();
-    let refused = ring::sender(fd, &send_options(1001, Wait::Block, Content::Fresh), RingAccess::InPlace);
+    let refused = ring::sender(fd, &send_options(1001, Wait::Block, BlockContent::Fresh), RingAccess::InPlace);
     assert_eq!(refused.err().unwrap().kind(), ErrorKind::InvalidInput);
 }
 
 #[test]
 fn fresh_blocks_of_changing_length_run_over_the_end_of_a_ring() {
     let (mut sender, receiver) =
-        ring_ends(1000, 100, (RingAccess::InPlace, RingAccess::InPlace), (100, 64), (Wait::Block, Content::Fresh));
-    let pattern = pattern(Content::Fresh, 100);
+        ring_ends(1000, 100, (RingAccess::InPlace, RingAccess::InPlace), (100, 64), (Wait::Block, BlockContent::Fresh));
+    let pattern = pattern(BlockContent::Fresh, 100);
     thread::scope(|scope| {
         let received = scope.spawn(|| receive_all(receiver, pattern, 64, "changing lengths"));
         let mut position = 0;
@@ -199,8 +199,13 @@ fn fresh_blocks_of_changing_length_run_over_the_end_of_a_ring() {
 
 #[test]
 fn a_ring_makes_no_system_call_when_nobody_has_to_wait() {
-    let (mut sender, mut receiver) =
-        ring_ends(1 << 16, 64, (RingAccess::InPlace, RingAccess::InPlace), (64, 64), (Wait::Block, Content::Fresh));
+    let (mut sender, mut receiver) = ring_ends(
+        1 << 16,
+        64,
+        (RingAccess::InPlace, RingAccess::InPlace),
+        (64, 64),
+        (Wait::Block, BlockContent::Fresh),
+    );
     for _ in 0..5000 {
         sender.fresh(64).unwrap().fill(7);
         assert_eq!(sender.send(64).unwrap().calls, 0);
@@ -213,7 +218,8 @@ fn a_ring_makes_no_system_call_when_nobody_has_to_wait() {
 fn each_end_of_a_ring_learns_that_the_other_left() {
     for access in [RingAccess::Copy, RingAccess::InPlace] {
         for wait in WAITS {
-            let (mut sender, receiver) = ring_ends(1000, 100, (access, access), (100, 100), (wait, Content::Fresh));
+            let (mut sender, receiver) =
+                ring_ends(1000, 100, (access, access), (100, 100), (wait, BlockContent::Fresh));
             // The receiver may leave at any time, while the sender waits or while it works.
             let reader = thread::spawn(move || {
                 let mut receiver = receiver;
@@ -227,7 +233,8 @@ fn each_end_of_a_ring_learns_that_the_other_left() {
             assert_eq!(error.kind(), ErrorKind::BrokenPipe);
             reader.join().unwrap();
 
-            let (sender, mut receiver) = ring_ends(1000, 100, (access, access), (100, 100), (wait, Content::Fresh));
+            let (sender, mut receiver) =
+                ring_ends(1000, 100, (access, access), (100, 100), (wait, BlockContent::Fresh));
             thread::scope(|scope| {
                 scope.spawn(|| drop(sender));
                 assert_eq!(receiver.recv().unwrap().bytes, 0);
@@ -239,8 +246,9 @@ fn each_end_of_a_ring_learns_that_the_other_left() {
 #[test]
 fn an_end_of_a_ring_can_be_taken_once() {
     let fd = ring::create(1000, 100).unwrap();
-    let send =
-        || ring::sender(fd.try_clone().unwrap(), &send_options(100, Wait::Block, Content::Fresh), RingAccess::Copy);
+    let send = || {
+        ring::sender(fd.try_clone().unwrap(), &send_options(100, Wait::Block, BlockContent::Fresh), RingAccess::Copy)
+    };
     let recv = || ring::receiver(fd.try_clone().unwrap(), &recv_options(100, Wait::Block), RingAccess::Copy);
     let _ends = (send().unwrap(), recv().unwrap());
     assert_eq!(send().err().unwrap().kind(), ErrorKind::AddrInUse);
@@ -259,7 +267,7 @@ fn positions_outside_a_ring_are_an_error() {
             assert_eq!(receiver.recv().unwrap_err().kind(), ErrorKind::InvalidData);
 
             let fd = ring::create(1000, 100).unwrap();
-            let options = send_options(100, Wait::Block, Content::Fresh);
+            let options = send_options(100, Wait::Block, BlockContent::Fresh);
             let mut sender = ring::sender(fd.try_clone().unwrap(), &options, access).unwrap();
             rustix::io::pwrite(&fd, &position.to_le_bytes(), 2 * 64 + 8).unwrap();
             let error = loop {
@@ -329,10 +337,10 @@ fn a_socket_carries_messages_up_to_its_limit_and_refuses_larger_ones() {
     for kind in [SocketType::DGRAM, SocketType::SEQPACKET] {
         let (near, far) = socket_pair(kind);
         let limit = message::limit(&near).unwrap();
-        let options = send_options(limit + 1, Wait::Block, Content::Fresh);
+        let options = send_options(limit + 1, Wait::Block, BlockContent::Fresh);
         let sender = message::sender(near.try_clone().unwrap(), &options, limit).unwrap();
         let receiver = message::receiver(far, &recv_options(limit, Wait::Block), limit).unwrap();
-        move_blocks(&format!("{kind:?}"), limit + 1, limit, Content::Fresh, 3, (sender, receiver));
+        move_blocks(&format!("{kind:?}"), limit + 1, limit, BlockContent::Fresh, 3, (sender, receiver));
 
         let (near, _far) = socket_pair(kind);
         let mut sender = message::sender(near, &options, limit + 1).unwrap();
@@ -344,7 +352,7 @@ fn a_socket_carries_messages_up_to_its_limit_and_refuses_larger_ones() {
 #[test]
 fn a_truncated_message_is_an_error() {
     let (near, far) = socket_pair(SocketType::SEQPACKET);
-    let mut sender = message::sender(near, &send_options(100, Wait::Block, Content::Fresh), 100).unwrap();
+    let mut sender = message::sender(near, &send_options(100, Wait::Block, BlockContent::Fresh), 100).unwrap();
     let mut receiver = message::receiver(far, &recv_options(200, Wait::Block), 99).unwrap();
     sender.send(100).unwrap();
     assert_eq!(receiver.recv().unwrap_err().kind(), ErrorKind::InvalidData);
@@ -355,13 +363,13 @@ fn a_closed_peer_is_detected_where_the_kernel_reports_it() {
     for kind in [SocketType::DGRAM, SocketType::SEQPACKET] {
         let (near, far) = socket_pair(kind);
         drop(far);
-        let mut sender = message::sender(near, &send_options(8, Wait::Block, Content::Fresh), 8).unwrap();
+        let mut sender = message::sender(near, &send_options(8, Wait::Block, BlockContent::Fresh), 8).unwrap();
         assert_eq!(sender.send(8).unwrap_err().kind(), ErrorKind::BrokenPipe, "{kind:?}");
     }
     // Messages still arrive after their sender has left without reading the messages sent to it.
     let (near, far) = socket_pair(SocketType::SEQPACKET);
     rustix::net::send(&far, b"unread", rustix::net::SendFlags::empty()).unwrap();
-    let mut sender = message::sender(near, &send_options(8, Wait::Block, Content::Fresh), 8).unwrap();
+    let mut sender = message::sender(near, &send_options(8, Wait::Block, BlockContent::Fresh), 8).unwrap();
     let mut receiver = message::receiver(far, &recv_options(8, Wait::Block), 8).unwrap();
     sender.send(8).unwrap();
     drop(sender);
@@ -459,7 +467,7 @@ fn ends_that_wait_on_a_removed_system_v_queue_fail() {
     }
     for wait in WAITS {
         let id = mq::sysv::create(0).unwrap();
-        let mut sender = mq::sysv::sender(id, &send_options(8192, wait, Content::Fresh)).unwrap();
+        let mut sender = mq::sysv::sender(id, &send_options(8192, wait, BlockContent::Fresh)).unwrap();
         let full = thread::spawn(move || {
             loop {
                 if let Err(error) = sender.send(8192) {
@@ -508,7 +516,7 @@ fn private_memory_freed_before_it_was_read_is_an_error() {
     }
     let fd = vm::create().unwrap();
     let mut receiver = vm::receiver(fd.try_clone().unwrap(), &recv_options(100, Wait::Block)).unwrap();
-    let mut sender = vm::sender(fd, &send_options(100, Wait::Block, Content::Fresh)).unwrap();
+    let mut sender = vm::sender(fd, &send_options(100, Wait::Block, BlockContent::Fresh)).unwrap();
     for _ in 0..2 {
         sender.fresh(100).unwrap().fill(1);
         sender.send(100).unwrap();
@@ -522,7 +530,7 @@ fn private_memory_freed_before_it_was_read_is_an_error() {
 fn a_sender_of_private_memory_learns_that_its_receiver_left() {
     let fd = vm::create().unwrap();
     let receiver = vm::receiver(fd.try_clone().unwrap(), &recv_options(100, Wait::Block)).unwrap();
-    let mut sender = vm::sender(fd, &send_options(100, Wait::Block, Content::Fresh)).unwrap();
+    let mut sender = vm::sender(fd, &send_options(100, Wait::Block, BlockContent::Fresh)).unwrap();
     sender.send(100).unwrap();
     drop(receiver);
     assert_eq!(sender.send(100).unwrap_err().kind(), ErrorKind::BrokenPipe);
@@ -533,7 +541,7 @@ fn a_sender_of_private_memory_learns_that_its_receiver_left() {
 #[ignore = "soak: it waits for ten seconds"]
 fn soak_a_sender_of_private_memory_does_not_wait_for_ever_for_a_receiver() {
     let fd = vm::create().unwrap();
-    let mut sender = vm::sender(fd, &send_options(100, Wait::Block, Content::Fresh)).unwrap();
+    let mut sender = vm::sender(fd, &send_options(100, Wait::Block, BlockContent::Fresh)).unwrap();
     assert_eq!(sender.send(100).unwrap_err().kind(), ErrorKind::TimedOut);
 }
 
@@ -566,8 +574,8 @@ fn child() {
     let Ok(role) = std::env::var("PIPEIO_TEST_ROLE") else { return };
     let link = io::stdin().as_fd().try_clone_to_owned().unwrap();
     let recv_options = recv_options(3000, Wait::Block);
-    let send_options = send_options(CHILD_BLOCK, Wait::Block, Content::Fresh);
-    let pattern = pattern(Content::Fresh, CHILD_BLOCK);
+    let send_options = send_options(CHILD_BLOCK, Wait::Block, BlockContent::Fresh);
+    let pattern = pattern(BlockContent::Fresh, CHILD_BLOCK);
     let received = |receiver| {
         let bytes = receive_all(receiver, pattern, 3000, &role);
         assert_eq!(bytes, (CHILD_BLOCK * CHILD_BLOCKS + CHILD_BLOCK.div_ceil(3)) as u64);
@@ -594,8 +602,8 @@ fn rings_reach_another_process() {
     for (role, access) in [("ring copy", RingAccess::Copy), ("ring in place", RingAccess::InPlace)] {
         let fd = ring::create(1 << 16, CHILD_BLOCK).unwrap();
         let mut child = spawn(role, &fd);
-        let sender = ring::sender(fd, &send_options(CHILD_BLOCK, Wait::Block, Content::Fresh), access).unwrap();
-        send_all(sender, CHILD_BLOCK, Content::Fresh, CHILD_BLOCKS).unwrap();
+        let sender = ring::sender(fd, &send_options(CHILD_BLOCK, Wait::Block, BlockContent::Fresh), access).unwrap();
+        send_all(sender, CHILD_BLOCK, BlockContent::Fresh, CHILD_BLOCKS).unwrap();
         assert!(child.wait().unwrap().success(), "{role}");
     }
 }
@@ -607,8 +615,8 @@ fn private_memory_is_read_by_another_process() {
     }
     let fd = vm::create().unwrap();
     let mut child = spawn("vm", &fd);
-    let sender = vm::sender(fd, &send_options(CHILD_BLOCK, Wait::Block, Content::Fresh)).unwrap();
-    send_all(sender, CHILD_BLOCK, Content::Fresh, CHILD_BLOCKS).unwrap();
+    let sender = vm::sender(fd, &send_options(CHILD_BLOCK, Wait::Block, BlockContent::Fresh)).unwrap();
+    send_all(sender, CHILD_BLOCK, BlockContent::Fresh, CHILD_BLOCKS).unwrap();
     assert!(child.wait().unwrap().success());
 }
 
@@ -664,11 +672,11 @@ fn memory_of_zero_copy_sends_is_not_reused_while_the_receiver_is_slow() {
     // More than the memory for fresh blocks, if this process may request such a buffer; otherwise more than the socket
     // accepts.
     let _ = rustix::net::sockopt::set_socket_send_buffer_size_force(&near, 16 << 20);
-    let Ok(sender) = zerocopy::sender(near, &send_options(block, Wait::Block, Content::Fresh)) else { return };
+    let Ok(sender) = zerocopy::sender(near, &send_options(block, Wait::Block, BlockContent::Fresh)) else { return };
     let receiver = recv::open(recv::ReceiveCall::Read, far, &recv_options(block, Wait::Block)).unwrap();
-    let pattern = pattern(Content::Fresh, block);
+    let pattern = pattern(BlockContent::Fresh, block);
     thread::scope(|scope| {
-        let source = scope.spawn(|| send_all(sender, block, Content::Fresh, 40));
+        let source = scope.spawn(|| send_all(sender, block, BlockContent::Fresh, 40));
         thread::sleep(std::time::Duration::from_millis(200));
         let received = receive_all(receiver, pattern, block, "slow receiver");
         assert_eq!(source.join().unwrap().unwrap(), received);
@@ -678,7 +686,7 @@ fn memory_of_zero_copy_sends_is_not_reused_while_the_receiver_is_slow() {
 #[test]
 fn zero_copy_reports_that_loopback_copies() {
     let (near, far) = tcp_pair();
-    let Ok(mut sender) = zerocopy::sender(near, &send_options(65536, Wait::Block, Content::Fresh)) else { return };
+    let Ok(mut sender) = zerocopy::sender(near, &send_options(65536, Wait::Block, BlockContent::Fresh)) else { return };
     assert_eq!(sender.note(), None);
     let mut receiver = recv::open(recv::ReceiveCall::Read, far, &recv_options(65536, Wait::Block)).unwrap();
     thread::scope(|scope| {
@@ -698,7 +706,7 @@ fn zero_copy_reports_that_loopback_copies() {
 fn a_zero_copy_sender_learns_that_its_receiver_left() {
     for wait in WAITS {
         let (near, far) = tcp_pair();
-        let Ok(mut sender) = zerocopy::sender(near, &send_options(65536, wait, Content::Fresh)) else { return };
+        let Ok(mut sender) = zerocopy::sender(near, &send_options(65536, wait, BlockContent::Fresh)) else { return };
         let reader = thread::spawn(move || {
             let mut receiver = recv::open(recv::ReceiveCall::Read, far, &recv_options(4096, Wait::Block)).unwrap();
             receiver.recv().unwrap();
@@ -716,7 +724,7 @@ fn a_zero_copy_sender_learns_that_its_receiver_left() {
 #[test]
 fn sockets_without_zero_copy_are_unsupported() {
     let (near, _far) = socket_pair(SocketType::STREAM);
-    let refused = zerocopy::sender(near, &send_options(8, Wait::Block, Content::Fresh));
+    let refused = zerocopy::sender(near, &send_options(8, Wait::Block, BlockContent::Fresh));
     assert_eq!(refused.err().unwrap().kind(), ErrorKind::Unsupported);
 }
 
@@ -726,7 +734,8 @@ fn shared_memory_is_not_exposed_as_a_slice() {
     let fd = ring::create(1000, 100).unwrap();
     let both = |fd: &OwnedFd| (fd.try_clone().unwrap(), fd.try_clone().unwrap());
     let (near, far) = both(&fd);
-    let mut sender = ring::sender(near, &send_options(100, Wait::Block, Content::Fresh), RingAccess::InPlace).unwrap();
+    let mut sender =
+        ring::sender(near, &send_options(100, Wait::Block, BlockContent::Fresh), RingAccess::InPlace).unwrap();
     let mut receiver = ring::receiver(far, &recv_options(100, Wait::Block), RingAccess::InPlace).unwrap();
     sender.fresh(100).unwrap().fill(1);
     sender.send(100).unwrap();
@@ -741,10 +750,10 @@ fn shared_memory_is_not_exposed_as_a_slice() {
 fn content_in_flight_is_not_prepared_again() {
     let fd = ring::create(1000, 100).unwrap();
     let mut senders =
-        vec![ring::sender(fd, &send_options(100, Wait::Block, Content::Prepared), RingAccess::InPlace).unwrap()];
+        vec![ring::sender(fd, &send_options(100, Wait::Block, BlockContent::Prepared), RingAccess::InPlace).unwrap()];
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let stream = std::net::TcpStream::connect(listener.local_addr().unwrap()).unwrap();
-    senders.push(zerocopy::sender(stream.into(), &send_options(100, Wait::Block, Content::Prepared)).unwrap());
+    senders.push(zerocopy::sender(stream.into(), &send_options(100, Wait::Block, BlockContent::Prepared)).unwrap());
     for mut sender in senders {
         sender.prepare(&mut |_, bytes| bytes.fill(1)).unwrap();
         assert_eq!(sender.prepare(&mut |_, bytes| bytes.fill(2)).unwrap_err().kind(), ErrorKind::InvalidInput);

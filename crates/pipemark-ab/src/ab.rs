@@ -55,7 +55,7 @@ pub struct AbOptions {
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Which commands")]
 struct ChoiceOptions {
-    /// Run once for each value, replacing {NAME} in commands, hooks and names: threads=1,2,4 or size=1..10:3
+    /// Compare values: replace {NAME} in commands, hooks and names: threads=1,2,4 or size=1..10:3
     ///
     /// A range includes both ends; the number after the colon is its step. With several parameters, every combination
     /// of their values is run. Other braces, such as awk '{print}' and ${NAME}, are left alone.
@@ -131,8 +131,7 @@ struct RoundOptions {
     /// Run each command N times in each session
     ///
     /// By default, a single session has at least 10 runs, and more until a change of --threshold (or 3 %) is detectable
-    /// or
-    /// --budget is spent. With several sessions, each has up to 10 runs, as --budget allows.
+    /// or --budget is spent. With several sessions, each has up to 10 runs, as --budget allows.
     #[arg(long, short, value_name = "N", value_parser = count::<u32>(1, MAX_RUNS as u64))]
     runs: Option<u32>,
     /// Measure in N sessions, each started afresh, and compare by session; verdicts then need at least five sessions

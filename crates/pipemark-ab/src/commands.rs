@@ -4,7 +4,7 @@ use pipemark_model::{Capacity, counted, neutral};
 
 use crate::hooks::Hooks;
 use crate::pipeline::TimedCommand;
-use crate::placeholders::{self, Parameter, Setting, combinations, replaced};
+use crate::placeholders::{self, Parameter, ParameterSetting, combinations, replaced};
 use crate::stages::stages;
 
 /// A command to measure.
@@ -17,7 +17,7 @@ pub struct CommandEntry {
     /// The command with its parameters.
     pub text: String,
     /// The values of its parameters.
-    pub parameters: Vec<Setting>,
+    pub parameters: Vec<ParameterSetting>,
     /// The stages to run.
     pub command: TimedCommand,
     /// The hooks around its runs.
@@ -120,7 +120,7 @@ pub fn entries(typed: &TypedCommands) -> Result<Vec<CommandEntry>, String> {
 
 /// The command's label: its name, if it has one. Otherwise its letter, its parameter values such as `threads=2`, or
 /// both, such as `A threads=2`.
-fn label(typed: &TypedCommands, at: usize, count: usize, settings: &[Setting]) -> String {
+fn label(typed: &TypedCommands, at: usize, count: usize, settings: &[ParameterSetting]) -> String {
     if let Some(name) = typed.names.get(at) {
         return replaced(name, settings);
     }

@@ -223,7 +223,7 @@ impl Judge<'_> {
         let flag = if sessions == 1 { "--runs" } else { "--sessions" };
         let per_session = if sessions == 1 { 1.0 } else { (rounds as f64 / had).max(1.0) };
         let seconds = self.rounds.round_time.max(Duration::from_millis(1)).as_secs_f64() * per_session * (more - had);
-        format!("{smallest}measuring for about {} s more would decide ({flag} {more})", seconds.ceil())
+        format!("{smallest}needs about {} s more of measuring ({flag} {more})", seconds.ceil())
     }
 }
 

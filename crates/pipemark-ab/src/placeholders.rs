@@ -15,7 +15,7 @@ pub struct Parameter {
 }
 
 /// A name with its value.
-pub type Setting = (String, String);
+pub type ParameterSetting = (String, String);
 
 /// The maximum number of values of one parameter. A larger number is probably a typing error.
 const MAX_VALUES: usize = 100_000;
@@ -106,9 +106,9 @@ fn range(text: &str) -> Result<Option<Vec<String>>, String> {
 
 /// All combinations of the values. The values of the last parameter vary fastest. Without parameters, one empty
 /// combination.
-pub fn combinations(parameters: &[Parameter]) -> Vec<Vec<Setting>> {
+pub fn combinations(parameters: &[Parameter]) -> Vec<Vec<ParameterSetting>> {
     parameters.iter().fold(vec![Vec::new()], |before, parameter| {
-        let with = |settings: &Vec<Setting>, value: &String| {
+        let with = |settings: &Vec<ParameterSetting>, value: &String| {
             settings.iter().cloned().chain([(parameter.name.clone(), value.clone())]).collect()
         };
         before.iter().flat_map(|settings| parameter.values.iter().map(move |value| with(settings, value))).collect()
@@ -116,7 +116,7 @@ pub fn combinations(parameters: &[Parameter]) -> Vec<Vec<Setting>> {
 }
 
 /// Replaces each `{NAME}` by the value of the setting NAME. Shell variables, `${NAME}`, and all other braces stay.
-pub fn replaced(text: &str, settings: &[Setting]) -> String {
+pub fn replaced(text: &str, settings: &[ParameterSetting]) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
     while let Some(at) = rest.find('{') {
@@ -179,7 +179,7 @@ mod tests {
         text.parse::<Parameter>().unwrap().values
     }
 
-    fn settings(text: &str) -> Vec<Setting> {
+    fn settings(text: &str) -> Vec<ParameterSetting> {
         text.split_whitespace().map(|pair| pair.split_once('=').unwrap()).map(|(n, v)| (n.into(), v.into())).collect()
     }
 

@@ -52,7 +52,7 @@ pub struct AbResult {
     pub warnings: Vec<String>,
 }
 
-/// A figure.
+/// A figure's key, unit and direction.
 #[derive(Debug, Clone, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct FigureInfo {
@@ -64,7 +64,7 @@ pub struct FigureInfo {
     pub better: Better,
 }
 
-/// A command.
+/// The results of one command.
 #[derive(Debug, Clone, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CommandResult {
@@ -98,7 +98,7 @@ pub struct CommandResult {
     pub figures: BTreeMap<String, FigureResult>,
 }
 
-/// A run.
+/// A run of a command, without warm-up runs.
 #[derive(Debug, Clone, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TimedRun {

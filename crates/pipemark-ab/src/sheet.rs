@@ -443,7 +443,10 @@ fn time_sentence(a: &str, b: &str, comparison: &Comparison, verdict: Verdict) ->
         Verdict::Worse => {
             format!("{a} ran {}× as fast as {b} ({} to {}): {b} is worse", digits(time), digits(low), digits(high))
         }
-        Verdict::Same | Verdict::Inconclusive => {
+        Verdict::Same => {
+            format!("{a} and {b} are equally fast: {b} takes {} to {} times as long", digits(low), digits(high))
+        }
+        Verdict::Inconclusive => {
             format!(
                 "{b} takes {} times as long as {a} ({} to {}): {}",
                 digits(time),

@@ -1,5 +1,5 @@
-//! Names of entrants. An entrant is a program in another language that streams the bytes in place of pipemark's own
-//! source and sink.
+//! Programs in other languages, which stream the bytes in place of pipemark's own source and sink: the languages, the
+//! two programs of each, and the results that only their runs have.
 
 use serde::{Deserialize, Serialize};
 

@@ -10,10 +10,18 @@ use crate::units::Throughput;
 #[serde(rename_all = "kebab-case", tag = "kind")]
 pub enum Warning {
     /// The figure is within 10 % of what the source or the sink can do alone.
-    #[error(
-        "within 10 % of the limit of the {end} alone: the {end}, not the link, may be the bottleneck; use a lighter --verify"
-    )]
-    NearCeiling { end: String, ceiling: f64 },
+    #[error("within 10 % of the limit of the {end} alone: the {end}{}", if *own_work {
+        "'s own work, not the link, limits the rate"
+    } else {
+        ", not the link, may be the bottleneck; use a lighter --verify"
+    })]
+    NearCeiling {
+        end: String,
+        ceiling: f64,
+        /// Whether the end does work that a lighter `--verify` doesn't reduce.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        own_work: bool,
+    },
     /// Runs are faster than the source or the sink can be alone. In documents of earlier versions, `runs` is 0, which
     /// means all runs.
     #[error("{}", match self.invalidates_figures() {
@@ -43,13 +51,13 @@ pub enum Warning {
     )]
     Held { held: u64, lines: u64 },
     /// Some runs are outliers.
-    #[error("{count} of {runs} runs {}; close other programs or use more --runs", if *count == 1 { "is an outlier" } else { "are outliers" })]
+    #[error("{count} of {runs} runs {}", if *count == 1 { "is an outlier" } else { "are outliers" })]
     Outliers { count: u32, runs: u32 },
     /// Later runs are faster or slower than earlier ones.
     #[error("the runs drifted by {:+.0} % from first to last: the machine was not in a steady state; measure again", change * 100.0)]
     Drift { change: f64 },
     /// The interval was still wider than requested when the budget was spent.
-    #[error("the interval is still ±{:.0} %; raise --budget or --time", relative * 100.0)]
+    #[error("the interval is still ±{:.0} %; raise --budget or --runs", relative * 100.0)]
     Wide { relative: f64 },
     /// The kernel granted a different capacity than requested.
     #[error("the kernel granted a capacity of {granted} bytes, not {asked}; the figures are for {granted}")]

@@ -6,7 +6,7 @@ use std::sync::mpsc;
 use std::time::{Duration, Instant};
 use std::{fs, io, process, thread};
 
-use pipeio_harness::copies::{Entry, read_copies, sees_later_change};
+use pipeio_harness::copies::{WayIn, read_copies, sees_later_change};
 use pipeio_harness::pattern::{Checker, Pattern, Rule};
 use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::thread::gettid;
@@ -39,10 +39,10 @@ pub fn demonstrate(claims: &mut [Claim]) {
             Some("blocking") => Some(answer(blocking())),
             Some("two-copies") => Some(answer(two_copies())),
             Some("pipe-max-size") => Some(answer(pipe_max_size())),
-            Some("vmsplice-passes") => Some(answer(passes(Entry::Vmsplice))),
-            Some("splice-passes") => Some(answer(passes(Entry::Splice))),
+            Some("vmsplice-passes") => Some(answer(passes(WayIn::Vmsplice))),
+            Some("splice-passes") => Some(answer(passes(WayIn::Splice))),
             Some("shared-code") => Some(answer(shared_code())),
-            Some("io-uring-passes") => Some(answer(passes(Entry::IoUring))),
+            Some("io-uring-passes") => Some(answer(passes(WayIn::IoUring))),
             _ => continue,
         };
     }
@@ -100,7 +100,7 @@ fn detects(bytes: &[u8]) -> bool {
 
 /// Checks that write copies the bytes into the pipe, and that read copies them out.
 fn two_copies() -> io::Result<(bool, String)> {
-    let (passes, write) = passes(Entry::Write)?;
+    let (passes, write) = passes(WayIn::Write)?;
     let read = read_copies()?;
     let out = match read {
         true => {
@@ -121,13 +121,13 @@ fn pipe_max_size() -> io::Result<(bool, String)> {
 
 /// Checks that a call passes a reference to the bytes into the pipe: the bytes change after the call, and a later read
 /// returns the changed bytes. The read itself copies the bytes into the reader's memory.
-fn passes(entry: Entry) -> io::Result<(bool, String)> {
+fn passes(entry: WayIn) -> io::Result<(bool, String)> {
     let changed = sees_later_change(entry)?;
     let call = match entry {
-        Entry::Write => "write",
-        Entry::Vmsplice => "vmsplice",
-        Entry::Splice => "splice from pipe to pipe",
-        Entry::IoUring => "a write by io_uring",
+        WayIn::Write => "write",
+        WayIn::Vmsplice => "vmsplice",
+        WayIn::Splice => "splice from pipe to pipe",
+        WayIn::IoUring => "a write by io_uring",
     };
     let here = match changed {
         true => "read returns bytes that were changed after the call: no copy, only a reference was passed",

@@ -43,7 +43,6 @@ pub struct Axis {
     pub title: String,
     /// The unit of the figures.
     pub unit: Unit,
-    /// The scale.
     pub scale: Scale,
     /// The names on an axis without figures.
     pub names: Vec<String>,
@@ -103,7 +102,6 @@ pub struct Series {
     pub label: String,
     /// The meaning of the points.
     pub role: SeriesRole,
-    /// The points.
     pub points: Vec<Point>,
 }
 
@@ -131,7 +129,6 @@ pub struct Point {
 /// One chart.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Chart {
-    /// The title.
     pub title: String,
     /// The name of this chart among charts with the same title; empty for a single chart.
     pub panel: String,

@@ -161,7 +161,6 @@ impl From<Vec<Cell>> for Row {
 pub struct RowGroup {
     /// What the rows have in common; empty for none.
     pub caption: String,
-    /// The rows.
     pub rows: Vec<Row>,
 }
 
@@ -177,9 +176,8 @@ impl RowGroup {
 pub struct Grid {
     /// The number of leading columns that identify a row. The other columns hold figures.
     pub labels: usize,
-    /// The columns.
     pub columns: Vec<Column>,
-    /// The rows.
+    /// The rows, grouped under captions.
     pub groups: Vec<RowGroup>,
 }
 

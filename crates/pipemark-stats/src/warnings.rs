@@ -5,8 +5,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use pipemark_model::{
-    self, ByteSize, Capacity, Cpu, EndStats, Estimates, Figure, Latency, NamedCapacity, Outcome, Place, Sample,
-    Stopped, Warning,
+    self, ByteSize, Capacity, Cpu, Delay, EndStats, Estimates, Figure, Latency, NamedCapacity, Outcome, Place,
+    RecvMethod, Sample, SendMethod, Stopped, Warning,
 };
 
 use crate::drift::Drift;
@@ -161,11 +161,23 @@ fn near_ceiling(ends: &pipemark_model::Ends, samples: &[Sample]) -> Vec<Warning>
         let above = shares.iter().filter(|share| **share >= ABOVE_CEILING).count() as u32;
         match median(&shares)? {
             _ if above > 0 => Some(Warning::AboveCeiling { end, ceiling, above, runs: shares.len() as u32 }),
-            share if share >= NEAR_CEILING => Some(Warning::NearCeiling { end, ceiling }),
+            share if share >= NEAR_CEILING => {
+                let own_work = has_own_work(ends, &end);
+                Some(Warning::NearCeiling { end, ceiling, own_work })
+            }
             _ => None,
         }
     };
     runs.into_iter().filter_map(warning).collect()
+}
+
+/// Whether `end` (source, sink, or both) does work that a lighter verification doesn't reduce: a delay, or writing and
+/// reading each byte in place.
+fn has_own_work(ends: &pipemark_model::Ends, end: &str) -> bool {
+    let (is_source, is_sink) = (end != "sink", end != "source");
+    let delayed = is_source && ends.write_delay != Delay::default() || is_sink && ends.read_delay != Delay::default();
+    let in_place = is_source && ends.send == SendMethod::InPlace || is_sink && ends.recv == RecvMethod::InPlace;
+    delayed || in_place || !ends.verify.reads()
 }
 
 fn share_of_cpu(end: &EndStats) -> Option<f64> {
@@ -260,7 +272,7 @@ mod tests {
     fn figures_near_what_an_end_can_do_are_flagged() {
         let ends = |warnings: Vec<Warning>| -> Vec<(String, f64)> {
             let read = |warning| match warning {
-                Warning::NearCeiling { end, ceiling } => (end, (ceiling / GIB * 1000.0).round() / 1000.0),
+                Warning::NearCeiling { end, ceiling, .. } => (end, (ceiling / GIB * 1000.0).round() / 1000.0),
                 other => panic!("{other:?}"),
             };
             warnings.into_iter().map(read).collect()
@@ -272,6 +284,22 @@ mod tests {
         assert_eq!(ends(with_ceilings("same", Some(4.0), Some(4.4))), [("source and sink".to_owned(), 2.095)]);
         assert_eq!(ends(with_ceilings("cross", Some(4.0), Some(4.4))), []);
         assert_eq!(ends(with_ceilings("same", Some(4.0), Some(9.0))), []);
+    }
+
+    #[test]
+    fn a_lighter_verification_is_advised_only_if_it_helps() {
+        let advises = |params: &[(&str, &str)]| {
+            let mut outcome = outcome("e", params, 2.0, &[1.0; 7]);
+            outcome.samples.iter_mut().for_each(|sample| sample.sinks[0].ceiling = Some(2.2 * GIB));
+            let warnings = record_of(outcome).warnings;
+            let [warning @ Warning::NearCeiling { .. }] = &warnings[..] else { panic!("{warnings:?}") };
+            warning.to_string().ends_with("; use a lighter --verify")
+        };
+        assert!(advises(&[("verify", "full")]));
+        assert!(advises(&[("verify", "full"), ("write-delay", "1us")]), "the sink has no delay");
+        for own in [&[("verify", "none")][..], &[("verify", "full"), ("read-delay", "1us")]] {
+            assert!(!advises(own), "{own:?}");
+        }
     }
 
     #[test]
@@ -372,7 +400,7 @@ mod tests {
             sample.sinks[1].ceiling = None;
         }
         let warnings = record_of(pairs).warnings;
-        let [Warning::NearCeiling { end, ceiling }] = &warnings[..] else { panic!("{warnings:?}") };
+        let [Warning::NearCeiling { end, ceiling, .. }] = &warnings[..] else { panic!("{warnings:?}") };
         assert!(end == "source" && (ceiling / GIB - 4.2).abs() < 1e-6, "{warnings:?}");
     }
 }

@@ -6,7 +6,7 @@ use std::ptr::NonNull;
 
 use crate::buffer::{Bytes, BytesMut};
 use crate::recv::{Received, Receiver};
-use crate::send::{Content, Moved, SendOptions, Sender, only_fresh, only_prepared, prepared_already};
+use crate::send::{BlockContent, Moved, SendOptions, Sender, only_fresh, only_prepared, prepared_already};
 
 use super::map::Map;
 use crate::handover::{Sink, Source};
@@ -35,7 +35,7 @@ pub(crate) fn fits(capacity: usize, options: &SendOptions) -> io::Result<()> {
         let message = format!("a block of {block} bytes does not fit a ring of {capacity}; make the ring larger");
         return Err(crate::invalid(message));
     }
-    if options.content == Content::Prepared && !capacity.is_multiple_of(block) {
+    if options.content == BlockContent::Prepared && !capacity.is_multiple_of(block) {
         let message = format!(
             "prepared blocks of {block} bytes do not fit a ring of {capacity} a whole number of times; make the ring for \
              blocks of this size"
@@ -47,7 +47,7 @@ pub(crate) fn fits(capacity: usize, options: &SendOptions) -> io::Result<()> {
 
 pub(crate) struct InPlaceSender<M: Memory> {
     source: Source<M>,
-    content: Content,
+    content: BlockContent,
     block: usize,
     prepared: bool,
     /// Separate memory for a fresh block that would extend beyond the end of the ring.
@@ -84,7 +84,7 @@ impl<M: Memory> InPlaceSender<M> {
 
 impl<M: Memory> Sender for InPlaceSender<M> {
     fn prepare(&mut self, fill: &mut dyn FnMut(u64, &mut [u8])) -> io::Result<()> {
-        if self.content == Content::Fresh {
+        if self.content == BlockContent::Fresh {
             return Err(only_fresh());
         }
         if std::mem::replace(&mut self.prepared, true) {
@@ -99,7 +99,7 @@ impl<M: Memory> Sender for InPlaceSender<M> {
     }
 
     fn fresh(&mut self, len: usize) -> io::Result<BytesMut<'_>> {
-        if self.content == Content::Prepared {
+        if self.content == BlockContent::Prepared {
             return Err(only_prepared());
         }
         assert!(len <= self.block, "a block of {len} bytes is larger than the sender's blocks of {}", self.block);

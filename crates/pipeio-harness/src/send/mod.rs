@@ -39,7 +39,7 @@ pub enum SendCall {
 
 /// Whether a sender's content changes from block to block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Content {
+pub enum BlockContent {
     /// The same prepared bytes over and over.
     Prepared,
     /// Bytes newly written for each block.
@@ -58,7 +58,7 @@ pub struct SendOptions {
     /// What to do when the pipe is full.
     pub wait: Wait,
     /// Whether the bytes change from block to block.
-    pub content: Content,
+    pub content: BlockContent,
 }
 
 impl SendOptions {

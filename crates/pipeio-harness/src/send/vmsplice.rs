@@ -8,7 +8,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use rustix::pipe::{IoSliceRaw, SpliceFlags, vmsplice};
 
-use super::{Content, Moved, SendOptions, Sender, only_fresh, only_prepared, prepared_already};
+use super::{BlockContent, Moved, SendOptions, Sender, only_fresh, only_prepared, prepared_already};
 use crate::buffer::{Buffer, BytesMut, GiftMemory};
 use crate::wait::{Direction, Wait};
 
@@ -34,8 +34,8 @@ pub(super) struct VmspliceSender {
 impl VmspliceSender {
     pub(super) fn new(pipe: OwnedFd, options: &SendOptions, flags: SpliceFlags) -> io::Result<Self> {
         let memory = match options.content {
-            Content::Prepared => Memory::Prepared(options.buffer()?, false),
-            Content::Fresh => Memory::Fresh(GiftMemory::new(options.block, options.align, REGION, options.pages)?),
+            BlockContent::Prepared => Memory::Prepared(options.buffer()?, false),
+            BlockContent::Fresh => Memory::Fresh(GiftMemory::new(options.block, options.align, REGION, options.pages)?),
         };
         Ok(VmspliceSender { pipe, memory, flags: flags | options.wait.splice_flags(), wait: options.wait })
     }

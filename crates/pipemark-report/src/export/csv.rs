@@ -124,9 +124,9 @@ mod tests {
     }
 
     /// The fields of a row by the name of their column.
-    type Row = std::collections::HashMap<String, String>;
+    type CsvRow = std::collections::HashMap<String, String>;
 
-    fn rows(document: &Document) -> Vec<Row> {
+    fn rows(document: &Document) -> Vec<CsvRow> {
         ::csv::Reader::from_reader(export(document).as_bytes()).deserialize().map(Result::unwrap).collect()
     }
 
@@ -134,7 +134,7 @@ mod tests {
     fn rows_match_their_headings() {
         let document = fixture::quick();
         let rows = rows(&document);
-        let at = |row: &Row, name: &str| row[name].clone();
+        let at = |row: &CsvRow, name: &str| row[name].clone();
         assert_eq!(rows.len(), document.trials.len());
         for (row, record) in rows.iter().zip(&document.trials) {
             assert_eq!(at(row, "block"), record.job.block().unwrap().0.to_string());
@@ -151,7 +151,7 @@ mod tests {
     fn round_trips_have_their_columns() {
         let document = fixture::ipc();
         let rows = rows(&document);
-        let at = |row: &Row, name: &str| row[name].clone();
+        let at = |row: &CsvRow, name: &str| row[name].clone();
         for (row, record) in rows.iter().zip(&document.trials) {
             assert_eq!(at(row, "mode"), record.job.mode().to_string());
             assert_eq!(at(row, "gap_ns").parse().ok(), record.job.settings().gap.map(|gap| gap.0));

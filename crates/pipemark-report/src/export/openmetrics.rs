@@ -41,8 +41,8 @@ pub fn openmetrics(document: &Document) -> io::Result<String> {
     of_trials("trial_runs", "", "Number of runs of the trial.", &|record| Some(record.samples.len() as f64))?;
     for figure in Figure::iter() {
         let (stem, unit, factor) = name_of(figure);
-        type End = fn(&Estimate) -> Option<f64>;
-        let ends: [(&str, End, &str); 3] = [
+        type EstimateEnd = fn(&Estimate) -> Option<f64>;
+        let ends: [(&str, EstimateEnd, &str); 3] = [
             ("", |estimate| Some(estimate.median), ""),
             ("_low", |estimate| estimate.low, "Lower end of the 95 % interval. "),
             ("_high", |estimate| estimate.high, "Upper end of the 95 % interval. "),

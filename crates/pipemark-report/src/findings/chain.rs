@@ -3,7 +3,9 @@
 
 use serde_json::{Value, json};
 
-use pipemark_model::{GIB, Key, MAX_START, Sample, Statistic, Throughput, counted, group_by_key, three_digits};
+use pipemark_model::{
+    GIB, Key, MAX_START, Sample, Statistic, Throughput, between, counted, group_by_key, three_digits,
+};
 use pipemark_stats::estimate::median;
 use pipemark_stats::fit::{FittedLine, Linearity, MIN_POINTS, MIN_R_SQUARED, Weighting};
 
@@ -58,9 +60,9 @@ impl<'a> ChainPoint<'a> {
         match estimate.and_then(|estimate| Some((estimate.median, estimate.low?, estimate.high?))) {
             Some((median, low, high)) if low > 0.0 && high <= MAX_SPREAD * low => {
                 let hop = |rate: f64| Throughput(length * rate).to_string();
-                format!("Transfer per hop at {stages}: {} ({}–{})", hop(median), hop(low), hop(high))
+                format!("Transfer per hop at {stages}: {} ({})", hop(median), between(&hop(low), &hop(high)))
             }
-            _ => format!("Transfer per hop at {stages}: inconclusive"),
+            _ => format!("Transfer per hop at {stages}: too noisy to give"),
         }
     }
 }
@@ -89,7 +91,7 @@ pub(super) fn cost(group: &[MeasuredTrial]) -> Option<Candidate> {
         true => point.real,
         false => point.real - point.flow + point.flow / (point.bytes / GIB),
     };
-    let what = if alike { "real time" } else { "real time for 1 GiB" };
+    let per_volume = if alike { "" } else { " for 1 GiB" };
     let real = column(&points, real_of);
     let starting = column(&points, |point| point.real - point.flow);
     // Real time is used, as in pipe-speed. Long chains compete for CPUs and short ones don't, so the linear part may
@@ -102,45 +104,50 @@ pub(super) fn cost(group: &[MeasuredTrial]) -> Option<Candidate> {
     let of_real = FittedLine::fit(&lengths[fitted..], &real[fitted..], Weighting::Relative)?;
     let to_start = FittedLine::fit(&lengths, &starting, Weighting::Equal)?;
     let (first, last) = (&points[0], &points[points.len() - 1]);
-    let within = format!("{} to {}", points[fitted].length, last.length);
-    let shape = match (begin, departure(0).flatten()) {
-        (Some(0), _) => format!("From {within} stages, the medians of {what} are within 10 % of a straight line"),
-        (Some(_), _) => {
-            // Relative to the measured time, because the line may be near zero for short chains.
-            let excess = points[..fitted].iter().map(|point| (of_real.at(point.length) / real_of(point) - 1.0).abs());
-            let most = excess.fold(0.0, f64::max) * 100.0;
-            format!(
-                "From {within} stages, the medians of {what} are within 10 % of a straight line; shorter chains deviate by up to {most:.0} %"
-            )
-        }
-        (None, Some(departure)) => format!(
-            "Not linear: the chain of {} stages deviates by {:+.0} % from the line through the shorter chains",
-            departure.x,
-            departure.excess * 100.0
-        ),
-        (None, None) => "Not linear: no three lengths in a row are within 10 % of a straight line".to_owned(),
-    };
     let seconds = |seconds: f64| time(seconds.max(0.0) * 1e9);
     let fits = |line: &FittedLine| line.r_squared >= MIN_R_SQUARED;
     // A cost whose interval includes zero, or spans more than a factor of two, is not reported.
-    let cost = |line: &FittedLine, unit: &str| match (line.slope.low, line.slope.high) {
+    let cost = |line: &FittedLine| match (line.slope.low, line.slope.high) {
         _ if !fits(line) => None,
         (Some(low), Some(high)) if low > 0.0 && high <= MAX_SPREAD * low => {
-            Some(format!("{} ({}–{}) {unit}", seconds(line.slope.value), seconds(low), seconds(high)))
+            Some(format!("{} ({})", seconds(line.slope.value), between(&seconds(low), &seconds(high))))
         }
         _ => None,
     };
-    let costs = match [cost(&per_gib, "per GiB"), cost(&to_start, "to start")] {
-        [None, None] => "cost inconclusive".to_owned(),
-        [Some(flow), None] => flow,
-        [None, Some(start)] => format!("cost per GiB inconclusive; {start}"),
-        [Some(flow), Some(start)] => format!("{flow} and {start}"),
+    let per_stage = match [cost(&per_gib), cost(&to_start)] {
+        [None, None] => "the cost of an additional stage is inconclusive".to_owned(),
+        [Some(flow), None] => format!("each additional stage costs {flow} per GiB"),
+        [None, Some(start)] => {
+            format!("the cost per GiB of an additional stage is inconclusive. To start and end one takes {start}")
+        }
+        [Some(flow), Some(start)] => {
+            format!("each additional stage costs {flow} per GiB. To start and end one takes {start}")
+        }
     };
+    let r_squared = if fits(&of_real) { format!(" (R² {:.4})", of_real.r_squared) } else { String::new() };
+    let shape = match (begin, departure(0).flatten()) {
+        (Some(0), _) => format!("Real time{per_volume} is within 10 % of a straight line for all lengths{r_squared}"),
+        (Some(_), _) => format!(
+            "Over this range, real time{per_volume} is within 10 % of a straight line{r_squared}, but not for shorter chains"
+        ),
+        (None, Some(departure)) => format!(
+            "Real time{per_volume} is not linear: {} stages take {:.2} times as long as the line through the shorter chains gives",
+            departure.x,
+            1.0 + departure.excess
+        ),
+        (None, None) => {
+            format!("Real time{per_volume} is not linear: no three lengths in a row are within 10 % of a straight line")
+        }
+    };
+    // With a command as the source, there is no method of sending and receiving.
+    let mut omitted = vec![Key::Length, Key::Stage];
+    omitted.extend(first.measured.job.chain().filter(|chain| chain.source.is_some()).map(|_| Key::Send));
     let text = format!(
-        "One more '{}', {}: {costs}. {shape}{}. {}.",
+        "'{}', {}: from {} to {} stages, {per_stage}. {shape}. {}.",
         stage(first.measured),
-        setting(first.measured.job, &[Key::Length, Key::Stage]),
-        if fits(&of_real) { format!(" (R² {:.4})", of_real.r_squared) } else { String::new() },
+        setting(first.measured.job, &omitted),
+        points[fitted].length,
+        last.length,
         last.per_hop_in_words(),
     );
     let chain = |point: &ChainPoint| {
@@ -195,18 +202,15 @@ fn of_source(source: &str, stage: &str, mut points: Vec<(ChainPoint, f64)>) -> O
     let (their_line, our_line) = (line(&theirs)?, line(&ours)?);
     let hops: Vec<f64> =
         points.iter().map(|(point, throughput)| point.length * throughput).filter(|&hop| hop > 0.0).collect();
+    let least_hop = hops.iter().copied().fold(f64::INFINITY, f64::min);
+    let most_hop = hops.iter().copied().fold(0.0, f64::max);
     let straight = Linearity::of(&lengths, &theirs, MAX_DEPARTURE).is_some_and(|line| line.departure.is_none());
     let text = format!(
-        "Published, from other hardware ({source}): {} s per GiB and stage, start included (R² {:.4}, {}within 10 % of a \
-         straight line), {} to {} real per hop; here {}{} s with {stage} (R² {:.4}), {}× as fast.",
+        "Published (other hardware): each stage costs {} s per GiB, start included. Here{}: {} s per GiB with {stage}, \
+         {}× as fast. Source: {source}.",
         three_digits(their_line.slope.value),
-        their_line.r_squared,
-        if straight { "" } else { "not " },
-        Throughput(hops.iter().copied().fold(f64::INFINITY, f64::min)),
-        Throughput(hops.iter().copied().fold(0.0, f64::max)),
-        if in_least { "from the shortest times, " } else { "" },
+        if in_least { ", from the shortest times" } else { "" },
         three_digits(our_line.slope.value),
-        our_line.r_squared,
         three_digits(their_line.slope.value / our_line.slope.value),
     );
     let chain = |(point, throughput): &(ChainPoint, f64)| {
@@ -221,6 +225,7 @@ fn of_source(source: &str, stage: &str, mut points: Vec<(ChainPoint, f64)>) -> O
     let times = their_line.slope.value / our_line.slope.value;
     let evidence = json!({
         "source": source, "published": their_line, "measured": our_line, "times_as_fast": times, "chains": chains,
+        "published_is_linear": straight, "published_per_hop": [least_hop, most_hop],
     });
     Some(Candidate::new("chain-published", points.len() as f64, text, evidence))
 }
@@ -272,8 +277,8 @@ mod tests {
         let outcomes = all.map(|n| chain(n, gib * (0.2 + 0.4 * f64::from(n)), 0.01 + 0.002 * f64::from(n))).collect();
         let finding = finding(outcomes, "chain-cost");
         assert!(
-            finding.text.contains("From 2 to 128 stages, the medians of real time are within 10 % of a straight line")
-                && finding.text.contains("400 ms"),
+            finding.text.contains("from 2 to 128 stages, each additional stage costs 400 ms (")
+                && finding.text.contains("Real time is within 10 % of a straight line for all lengths"),
             "{}",
             finding.text
         );
@@ -288,7 +293,7 @@ mod tests {
         let lengths = [0, 1, 2, 4, 8, 16].into_iter().zip(noise);
         let outcomes = lengths.map(|(n, noise)| chain(n, 5.0 + 0.05 * f64::from(n) + noise, 0.01)).collect();
         let text = finding(outcomes, "chain-cost").text;
-        assert!(text.contains("cost inconclusive") || text.contains("per GiB inconclusive"), "{text}");
+        assert!(text.contains("of an additional stage is inconclusive"), "{text}");
         assert_eq!(text.matches("Transfer per hop").count(), 1, "{text}");
     }
 
@@ -298,12 +303,12 @@ mod tests {
         let outcomes = [0, 1, 2, 4, 8, 16, 32, 64, 128].map(|n| chain(n, seconds(n), 0.001)).to_vec();
         let text = finding(outcomes, "chain-cost").text;
         assert!(
-            text.contains("From 4 to 128 stages, the medians of real time are within 10 % of a straight line; shorter"),
+            text.contains(": from 4 to 128 stages, ") && text.contains("Over this range, real time is within 10 % of"),
             "{text}"
         );
         let outcomes = [1, 2, 4, 8, 16, 32].map(|n| chain(n, f64::from(n * n), 0.001)).to_vec();
         let text = finding(outcomes, "chain-cost").text;
-        assert!(text.contains("Not linear"), "{text}");
+        assert!(text.contains("Real time is not linear"), "{text}");
     }
 
     #[test]
@@ -321,9 +326,10 @@ mod tests {
         });
         let finding = finding(outcomes.to_vec(), "chain-published");
         // The published rates per hop are 2.308 GB/s for a chain of one stage and 3.488 GB/s for four stages.
-        assert!(finding.text.contains("2.15 GiB/s to 3.25 GiB/s real per hop"), "{}", finding.text);
+        let per_hop = |end: usize| finding.evidence["published_per_hop"][end].as_f64().unwrap();
+        assert!((per_hop(0) / 2.308e9 - 1.0).abs() < 1e-3 && (per_hop(1) / 3.488e9 - 1.0).abs() < 1e-3);
         assert!(finding.text.contains("2.00× as fast"), "{}", finding.text);
-        assert!(finding.text.contains("not within 10 % of a straight line"), "{}", finding.text);
+        assert_eq!(finding.evidence["published_is_linear"], false);
     }
 
     #[test]
@@ -357,7 +363,7 @@ mod tests {
             finding(outcomes.to_vec(), "chain-published").text
         };
         let least = text(Some(Statistic::Least));
-        assert!(least.contains("here from the shortest times, ") && least.contains("2.00× as fast"), "{least}");
+        assert!(least.contains("Here, from the shortest times: ") && least.contains("2.00× as fast"), "{least}");
         let median = text(Some(Statistic::Mean));
         assert!(!median.contains("least") && median.contains("1.00× as fast"), "{median}");
     }

@@ -106,9 +106,8 @@ fn answer(claim: &Claim, records: &[Record], family: Family) -> Answer {
         let reasons = covered.iter().flat_map(|(record, base)| [Some(*record), *base]).flatten();
         let reason = reasons.filter(|record| !measured(record)).find_map(|record| record.reason.clone());
         let reason = short.map(|short| short.in_words()).or(reason);
-        return not_measured(
-            reason.unwrap_or_else(|| "this machine doesn't count the figure, or no run finished".to_owned()),
-        );
+        let unknown = if complete.is_empty() { "no run finished" } else { "this machine doesn't count the figure" };
+        return not_measured(reason.unwrap_or_else(|| unknown.to_owned()));
     }
     let verdict = match claim.which {
         Which::Each if evidence.len() < covered.len() => match verdict_of_all(&evidence) {
@@ -118,10 +117,15 @@ fn answer(claim: &Claim, records: &[Record], family: Family) -> Answer {
         Which::Each => verdict_of_all(&evidence),
         which => extreme_ends(which, &evidence).map_or(ClaimVerdict::CantTell, |ends| verdict(claim, ends)),
     };
-    let mut here = in_words(claim, &evidence, records, covered.len());
+    let mut here = in_words(claim, &evidence, records);
     here.push_str(&volumes(&evidence, records));
+    let missing = covered.len() - evidence.len();
+    if missing > 0 {
+        here.push_str(&format!("; {missing} of {} not measured", covered.len()));
+    }
     if let Some(short) = short {
-        here.push_str(&format!("; {}", short.in_words()));
+        let is_only_reason = missing == complete.len() - complete.iter().filter(enough).count();
+        here.push_str(&format!("{} {}", if is_only_reason { ":" } else { ";" }, short.in_words()));
     }
     if verdict == ClaimVerdict::CantTell {
         here.extend(runs_to_decide(claim, &evidence, records).map(|words| format!("; {words}")));
@@ -151,9 +155,9 @@ impl Shortfall {
 
     fn in_words(&self) -> String {
         let start = self.start.map_or_else(String::new, |share| {
-            format!(": starting the processes took {} % of a run", three_digits(share * 100.0))
+            format!(" (starting the processes took {} %)", three_digits(share * 100.0))
         });
-        format!("measured with {}; at least {} are needed{start}", self.measured, self.needs)
+        format!("runs of {} are too short{start}; {} are needed", self.measured, self.needs)
     }
 }
 
@@ -190,7 +194,7 @@ fn shortfall(claim: &Claim, record: &Record) -> Option<Shortfall> {
     (share > MAX_START).then(|| Shortfall::of(volume, (bytes, needs), Some(share)))
 }
 
-/// The volumes of the runs that answer a claim, as text: `; 1.05 GB per run`.
+/// The volumes of the runs that answer a claim, as text: `; 1.05 GB per run`, or `; 40.0 MB or 100 ms per run`.
 fn volumes(evidence: &[Evidence], records: &[Record]) -> String {
     let of = |one: &Evidence| {
         let is_one = |record: &&Record| {
@@ -200,14 +204,18 @@ fn volumes(evidence: &[Evidence], records: &[Record]) -> String {
     };
     let mut volumes: Vec<Volume> = evidence.iter().flat_map(of).collect();
     volumes.sort();
-    match (volumes.first(), volumes.last()) {
-        (Some(least), Some(most)) if least.is_equivalent(*most) => format!("; {least} per run"),
-        (Some(least), Some(most)) => format!("; {least} to {most} per run"),
-        _ => String::new(),
-    }
+    let (totals, times): (Vec<Volume>, Vec<Volume>) =
+        volumes.into_iter().partition(|volume| matches!(volume, Volume::Total(_)));
+    let range = |volumes: &[Volume]| match (volumes.first(), volumes.last()) {
+        (Some(least), Some(most)) if least.is_equivalent(*most) => Some(least.to_string()),
+        (Some(least), Some(most)) => Some(format!("{least} to {most}")),
+        _ => None,
+    };
+    let ranges: Vec<String> = [range(&totals), range(&times)].into_iter().flatten().collect();
+    if ranges.is_empty() { String::new() } else { format!("; {} per run", ranges.join(" or ")) }
 }
 
-/// A text that says how many runs would decide an inconclusive claim; `None` if that is unknown or impractical.
+/// A text that says how many runs an inconclusive claim needs; `None` if that is unknown.
 fn runs_to_decide(claim: &Claim, evidence: &[Evidence], records: &[Record]) -> Option<String> {
     let runs = |one: &Evidence| {
         let record = records.iter().find(|record| record.experiment == one.experiment && record.id == one.trial)?;
@@ -226,9 +234,9 @@ fn runs_to_decide(claim: &Claim, evidence: &[Evidence], records: &[Record]) -> O
     };
     Some(match needed.max(MIN_RUNS as f64) {
         // Intervals aren't symmetric, so the estimate may be too small.
-        few if few <= made => format!("a few more runs would decide ({done})"),
-        few if few < MAX_RUNS => format!("about {} runs would decide ({done})", round_up(few)),
-        _ => format!("too close to the limit for any number of runs ({done})"),
+        few if few <= made => format!("a few more runs are needed ({done})"),
+        few if few < MAX_RUNS => format!("about {} runs are needed ({done})", round_up(few)),
+        _ => format!("more than 1,000 runs are needed ({done})"),
     })
 }
 
@@ -323,7 +331,7 @@ fn extreme_ends(which: Which, evidence: &[Evidence]) -> Option<(f64, f64)> {
 }
 
 /// The evidence as text: `-10.0 % (64 KiB) to +30.0 % (4 KiB); holds for 3 of 10, reversed for 7`.
-fn in_words(claim: &Claim, evidence: &[Evidence], records: &[Record], covered: usize) -> String {
+fn in_words(claim: &Claim, evidence: &[Evidence], records: &[Record]) -> String {
     let record =
         |one: &Evidence| records.iter().find(|record| record.experiment == one.experiment && record.id == one.trial);
     let several_experiments = evidence.iter().any(|one| one.experiment != evidence[0].experiment);
@@ -362,7 +370,10 @@ fn in_words(claim: &Claim, evidence: &[Evidence], records: &[Record], covered: u
         };
         let interval = match ends {
             Some((low, high)) if low == high => None,
-            Some((low, high)) => Some(format!("{} to {}", show(claim, low), show(claim, high))),
+            Some((low, high)) => {
+                let [low, high] = [low, high].map(|end| if is_share(claim) { end.clamp(0.0, 100.0) } else { end });
+                Some(format!("{} to {}", show(claim, low), show(claim, high)))
+            }
             None => Some(few),
         };
         let name = names.get(at).filter(|_| evidence.len() > 1).cloned();
@@ -370,12 +381,12 @@ fn in_words(claim: &Claim, evidence: &[Evidence], records: &[Record], covered: u
         let figure = show(claim, evidence[at].figure);
         if about.is_empty() { figure } else { format!("{figure} ({about})") }
     };
-    let text = match claim.which {
+    match claim.which {
         _ if claim.figure == "copies" && least != most => {
             format!("{} to {}", with_interval(least), with_interval(most))
         }
-        Which::Most => format!("maximum: {}", with_interval(most)),
-        Which::Least => format!("minimum: {}", with_interval(least)),
+        Which::Most => format!("highest: {}", with_interval(most)),
+        Which::Least => format!("lowest: {}", with_interval(least)),
         Which::Each if evidence.len() == 1 => with_interval(0),
         Which::Each => {
             let end = |at: usize| format!("{} ({})", show(claim, evidence[at].figure), names[at]);
@@ -391,11 +402,13 @@ fn in_words(claim: &Claim, evidence: &[Evidence], records: &[Record], covered: u
             counts[0] += &format!(" of {}", evidence.len());
             format!("{} to {}; {}", end(least), end(most), counts.join(", "))
         }
-    };
-    match covered - evidence.len() {
-        0 => text,
-        missing => format!("{text}; {missing} not measured"),
     }
+}
+
+/// Whether the claim's figure is a share, 0 to 100 %. A ratio of two shares isn't.
+fn is_share(claim: &Claim) -> bool {
+    let known = Figure::iter().find(|known| known.column() == claim.figure);
+    claim.to.is_none() && known.is_some_and(|known| known.unit() == Unit::Percent)
 }
 
 /// A claim's figure as text with its unit.
@@ -417,7 +430,7 @@ fn show(claim: &Claim, figure: f64) -> String {
 /// The range in which a claim holds, as text.
 pub fn range(claim: &Claim) -> String {
     match (claim.low, claim.high) {
-        (None, Some(0.0)) if claim.figure == "throughput" => "nothing arrives".to_owned(),
+        (None, Some(0.0)) if claim.figure == "throughput" => "no bytes are moved".to_owned(),
         (Some(low), None) if low > 0.0 && show(claim, low) == "<.1 %" => "more than 0 %".to_owned(),
         (Some(low), Some(high)) if low == high => show(claim, low),
         (Some(low), Some(high)) => format!("{} to {}", show(claim, low), show(claim, high)),
@@ -510,7 +523,7 @@ mod tests {
         let most = Claim { which: Which::Most, ..claim("ratio", Some(1.5), Some(3.0)) };
         let answer = |claim: &Claim| super::tests::answer(claim, &records);
         assert_eq!(answer(&most).verdict, ClaimVerdict::Holds);
-        assert!(answer(&most).here.starts_with("maximum: 2.00× (2.00× to 2.00×, 16 KiB"), "{}", answer(&most).here);
+        assert!(answer(&most).here.starts_with("highest: 2.00× (2.00× to 2.00×, 16 KiB"), "{}", answer(&most).here);
         let least = Claim { which: Which::Least, ..most };
         assert_eq!(answer(&least).verdict, ClaimVerdict::Reversed);
         let each = answer(&claim("gain", Some(5.0), None));
@@ -540,7 +553,7 @@ mod tests {
         records[1].status = Status::Skipped;
         let some = answer(&claim, &records);
         assert_eq!((some.verdict, some.evidence.len()), (ClaimVerdict::CantTell, 3));
-        assert!(some.here.contains("1 not measured"), "{}", some.here);
+        assert!(some.here.ends_with("; 1 of 4 not measured"), "{}", some.here);
         for record in &mut records {
             (record.status, record.reason) = (Status::Skipped, Some("one CPU only".to_owned()));
         }
@@ -548,7 +561,7 @@ mod tests {
         assert_eq!((none.verdict, none.here.as_str()), (ClaimVerdict::NotMeasured, "one CPU only"));
         let few = answer(&claim, &measured_records([9.0; 4], &STEADY[..4]));
         assert_eq!(few.verdict, ClaimVerdict::CantTell, "too few runs for an interval");
-        assert!(few.here.ends_with("about 5 runs would decide (4 were done)"), "{}", few.here);
+        assert!(few.here.ends_with("about 5 runs are needed (4 were done)"), "{}", few.here);
         let open = Claim { open: Some("another system is needed".to_owned()), ..claim };
         assert_eq!(answer(&open, &records).here, "another system is needed");
     }
@@ -577,13 +590,13 @@ mod tests {
         assert_eq!((little.verdict, little.evidence.len()), (ClaimVerdict::NotMeasured, 0));
         assert_eq!(
             little.here,
-            "measured with 832 KiB; at least 408 MB are needed: starting the processes took 96.2 % of a run"
+            "runs of 832 KiB are too short (starting the processes took 96.2 %); 408 MB are needed"
         );
         // This volume answers the claim, and a slightly smaller one doesn't, whatever the scale.
         assert_eq!(of("410m", &rate).verdict, ClaimVerdict::Holds);
         assert_eq!(of("380m", &rate).verdict, ClaimVerdict::NotMeasured);
         let own = Claim { least: Some(1 << 20), ..rate };
-        assert_eq!(of("832k", &own).here, "measured with 832 KiB; at least 1 MiB are needed");
+        assert_eq!(of("832k", &own).here, "runs of 832 KiB are too short; 1 MiB are needed");
         assert_ne!(of("2m", &own).verdict, ClaimVerdict::NotMeasured);
     }
 
@@ -597,7 +610,7 @@ mod tests {
         let open = answer(&claim("ratio", Some(1.2), None), &records);
         assert_eq!(open.verdict, ClaimVerdict::CantTell, "{open:?}");
         assert!(
-            open.here.contains("; about ") && open.here.ends_with("runs would decide (7 were done)"),
+            open.here.contains("; about ") && open.here.ends_with("runs are needed (7 were done)"),
             "{}",
             open.here
         );

@@ -83,12 +83,12 @@ impl<'a> Contrast<'a> {
         self.ratio.ln().abs()
     }
 
-    /// `1.52× (1.48–1.55) as fast`, or `as fast (within 3 %)`; `None` if inconclusive.
+    /// `1.52× (1.48–1.55) as fast`, or `as fast` if equal within 3 %; `None` if inconclusive.
     pub fn as_fast(&self) -> Option<String> {
         match (self.is_higher(), self.is_lower(), self.is_equal()) {
             (true, ..) => Some(format!("{self} as fast")),
             (_, true, _) => Some(format!("only {self} as fast")),
-            (.., true) => Some("as fast (within 3 %)".to_owned()),
+            (.., true) => Some("as fast".to_owned()),
             _ => None,
         }
     }

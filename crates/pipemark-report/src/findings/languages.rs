@@ -85,7 +85,7 @@ fn tuning<'a>(group: &[MeasuredTrial<'a>]) -> Option<Candidate> {
     (!parts.is_empty()).then(|| Candidate::new("tuning", 1.0, text, json!({ "tuned_over_idiomatic": evidence })))
 }
 
-/// The part of a language's slowdown that is due to how the program is written. `None` unless the idiomatic program
+/// The part of a language's slowdown that tuning removes. `None` unless the idiomatic program
 /// `plain` is slower than the tuned program of the baseline language.
 fn gap(plain: &MeasuredTrial, group: &[MeasuredTrial], records: &[Record]) -> Option<Candidate> {
     let Entrant { language, program: Program::Idiomatic, .. } = entrant(plain) else { return None };
@@ -96,13 +96,13 @@ fn gap(plain: &MeasuredTrial, group: &[MeasuredTrial], records: &[Record]) -> Op
     let [a, b, c] = [*plain, tuned, base].map(seconds_per_gib);
     let way = ((a - b) / (a - c)).clamp(0.0, 1.0);
     let share = match (way * 100.0).round() {
-        _ if way > 0.995 => "programming style causes all of the difference".to_owned(),
-        _ if way < 0.005 => "the language causes all of the difference".to_owned(),
-        way => format!("programming style causes {way:.0} % of the difference, the language {:.0} %", 100.0 - way),
+        _ if way > 0.995 => "all".to_owned(),
+        _ if way < 0.005 => "none".to_owned(),
+        way => format!("{way:.0} %"),
     };
     let [a, b, c] = [a, b, c].map(three_digits);
     let text = format!(
-        "Per GiB, idiomatic {language} takes {a} s, tuned {language} takes {b} s and tuned {baseline} takes {c} s: {share}."
+        "Per GiB, idiomatic {language} takes {a} s, tuned {language} takes {b} s and tuned {baseline} takes {c} s: tuning removes {share} of the gap."
     );
     let evidence = json!({
         "idiomatic": plain.evidence(), "tuned": tuned.evidence(), "baseline": base.evidence(),
@@ -166,8 +166,8 @@ fn by_block<'a>(groups: &[Vec<MeasuredTrial<'a>>], program: Program) -> Option<C
         from = from.or(Some(block)).filter(|_| near == group.len());
     }
     let verdict = match from {
-        Some(block) => format!("from {block} up, the language does not matter"),
-        None => "the language matters at each size".to_owned(),
+        Some(block) => format!("from {block} up, all are within 10 %"),
+        None => format!("at {}, not all are within 10 %", block(groups.last()?)),
     };
     let (programs, parts) = (groups[0].len(), parts.join(", "));
     let text = format!("Within 10 % of the fastest of {programs} {program} programs: {parts}; {verdict}.");
@@ -274,7 +274,7 @@ mod tests {
         assert_eq!(
             text(&found, "language-gap"),
             [
-                "Per GiB, idiomatic java takes 1.00 s, tuned java takes 0.50 s and tuned c takes 0.25 s: programming style causes 67 % of the difference, the language 33 %."
+                "Per GiB, idiomatic java takes 1.00 s, tuned java takes 0.50 s and tuned c takes 0.25 s: tuning removes 67 % of the gap."
             ]
         );
         let tuning = &text(&found, "tuning")[0];
@@ -296,7 +296,7 @@ mod tests {
             texts,
             [
                 "Within 10 % of the fastest of 3 tuned programs: 1 with 512 B (slowest: go, 47.5 % of the fastest), 3 with \
-              64 KiB (slowest: go, 95.0 % of the fastest); from 64 KiB up, the language does not matter."
+              64 KiB (slowest: go, 95.0 % of the fastest); from 64 KiB up, all are within 10 %."
             ]
         );
     }

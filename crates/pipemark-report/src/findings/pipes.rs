@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use pipemark_model::{ByteSize, Capacity, Key, RecvMethod, SendMethod, Warning};
 
 use crate::findings::contrast::Contrast;
-use crate::findings::words::{capacity, granted_capacity, methods, setting, size_ranges};
+use crate::findings::words::{bracketed, capacity, granted_capacity, methods, setting, size_ranges};
 use crate::findings::{Candidate, MeasuredTrial, fastest};
 
 /// The minimum number of measured sizes for reporting one as the best.
@@ -70,12 +70,12 @@ pub(super) fn capacity_worth(group: &[MeasuredTrial]) -> Vec<Candidate> {
     let by_speed = |one: &&Contrast, other: &&Contrast| one.new.speed().total_cmp(&other.new.speed());
     let gain = contrasts.iter().filter(|contrast| contrast.is_higher()).max_by(by_speed);
     let loss = contrasts.iter().filter(|contrast| contrast.is_lower()).min_by(by_speed);
-    let setting = setting(base.job, &[Key::Capacity]);
+    let setting = bracketed(&setting(base.job, &[Key::Capacity]));
     if gain.or(loss).is_none() && !contrasts.is_empty() && contrasts.iter().all(Contrast::is_equal) {
         let mut all: Vec<MeasuredTrial> = contrasts.iter().map(|contrast| contrast.new).chain([base]).collect();
         all.sort_by_key(|one| granted_capacity(*one));
         let (least, most) = (capacity(all[0]), capacity(all[all.len() - 1]));
-        let text = format!("Capacities from {least} to {most} make no difference (within 3 %): {setting}.");
+        let text = format!("Capacities from {least} to {most} make no difference within 3 % {setting}.");
         let capacities: Value = all.iter().map(|one| one.evidence()).collect();
         let best = fastest(all).map(|best| best.record.id.clone());
         return vec![Candidate::new("capacity", 0.0, text, json!({ "best": best, "capacities": capacities }))];
@@ -84,11 +84,11 @@ pub(super) fn capacity_worth(group: &[MeasuredTrial]) -> Vec<Candidate> {
         let quota = contrast.new.ends().capacity == Capacity::QUOTA;
         let over_limit = if quota { " (the size of new pipes of a user over the limit)" } else { "" };
         let effect = match contrast.is_higher() {
-            true => format!("gives {contrast} the throughput"),
-            false => format!("cuts throughput to {}", contrast.percent()),
+            true => format!("gives {contrast} the throughput {setting}"),
+            false => format!("cuts throughput {setting} to {}", contrast.percent()),
         };
         let (new, old) = (capacity(contrast.new), capacity(base));
-        let text = format!("A capacity of {new}{over_limit} instead of {old} {effect}: {setting}.");
+        let text = format!("A capacity of {new}{over_limit} instead of {old} {effect}.");
         // Recommendations (a gain) come before warnings (a loss). Among either, findings about write and read come
         // first.
         let ends = base.ends();
@@ -154,10 +154,11 @@ pub(super) fn fresh(group: &[MeasuredTrial]) -> Option<Candidate> {
         false => "",
     };
     let text = format!(
-        "Fresh data, each byte newly written and checked by the reader: {} is {} as {} ({} against {}), {}{ceiling}.",
+        "Fresh data, each byte newly written and checked by the reader: {} is {} as {} ({}{} against {}), {}{ceiling}.",
         methods(contrast.new.ends()),
         contrast.as_fast()?,
         methods(contrast.base.ends()),
+        if contrast.is_equal() { "within 3 %; " } else { "" },
         at(contrast.new),
         at(contrast.base),
         setting(contrast.base.job, &[Key::Send, Key::Pages, Key::Capacity, Key::Verify]),
@@ -296,10 +297,10 @@ mod tests {
             assert_eq!(
                 texts,
                 [
-                    "A capacity of 1 MiB instead of 64 KiB gives 1.52× (1.52–1.52) the throughput: write → read across two \
-                     cores (blocks of 64 KiB).",
-                    "A capacity of 8 KiB (the size of new pipes of a user over the limit) instead of 64 KiB cuts throughput to \
-                     35.0 % (35.0–35.0): write → read across two cores (blocks of 64 KiB).",
+                    "A capacity of 1 MiB instead of 64 KiB gives 1.52× (1.52–1.52) the throughput (write → read across two \
+                     cores, blocks of 64 KiB).",
+                    "A capacity of 8 KiB (the size of new pipes of a user over the limit) instead of 64 KiB cuts throughput \
+                     (write → read across two cores, blocks of 64 KiB) to 35.0 % (35.0–35.0).",
                 ]
             );
         }
@@ -411,7 +412,7 @@ mod tests {
                   (blocks of 64 KiB)."
                 ]
             );
-            records[3].warnings.push(Warning::NearCeiling { end: "sink".to_owned(), ceiling: 4.1e9 });
+            records[3].warnings.push(Warning::NearCeiling { end: "sink".to_owned(), ceiling: 4.1e9, own_work: false });
             assert!(texts("fresh-data", &records)[0].ends_with("the pipe itself may be faster."));
             assert_eq!(texts("fresh-data", &records[..2]), [""; 0]);
         }

@@ -57,7 +57,7 @@ fn of_source(source: &str, figures: &[(MeasuredTrial, f64)]) -> Option<Candidate
         };
         let words: Vec<String> = figures.iter().map(words).collect();
         // The name of the source includes the hardware.
-        let text = format!("Published figures of {source}: {}.", words.join("; "));
+        let text = format!("Published: {}. Source: {source}.", words.join("; "));
         return Some(Candidate::new("published", effect, text, evidence));
     }
     let (theirs_at, theirs) = figures.iter().max_by(|one, other| one.1.total_cmp(&other.1))?;
@@ -69,13 +69,19 @@ fn of_source(source: &str, figures: &[(MeasuredTrial, f64)]) -> Option<Candidate
         contrast.adjusted.0 >= 1.0 - MAX_SLOWDOWN || *theirs_at_ours >= (1.0 - MAX_SLOWDOWN) * theirs
     };
     // If another trial of ours may be as fast, the optima are the same only as far as can be told.
-    let tied = |(other, _): &&(MeasuredTrial, f64)| {
-        other.record.id != ours.record.id
-            && !Contrast::throughput(ours, *other).is_some_and(|contrast| contrast.adjusted.1 < 1.0)
+    let others = figures.iter().filter(|(other, _)| other.record.id != ours.record.id);
+    let others: Vec<Option<Contrast>> = others.map(|(other, _)| Contrast::throughput(ours, *other)).collect();
+    let is_rival = |other: &Option<Contrast>| !other.as_ref().is_some_and(|contrast| contrast.adjusted.1 < 1.0);
+    let is_within = |other: &Option<Contrast>| {
+        other.as_ref().is_some_and(|contrast| {
+            contrast.adjusted.0 >= 1.0 - MAX_SLOWDOWN && contrast.adjusted.1 <= 1.0 + MAX_SLOWDOWN
+        })
     };
-    let tied = figures.iter().filter(tied).count();
+    let has_rival = others.iter().any(is_rival);
+    let is_open = others.iter().any(|other| is_rival(other) && !is_within(other));
+    let within = if is_open { 0 } else { others.iter().filter(|other| is_within(other)).count() };
     let shape = match Contrast::throughput(ours, *theirs_at) {
-        _ if ours.record.id == theirs_at.record.id && tied == 0 => Some(("the optimum is the same", true)),
+        _ if ours.record.id == theirs_at.record.id && !has_rival => Some(("the optimum is the same", true)),
         _ if ours.record.id == theirs_at.record.id => None,
         Some(contrast) if near(&contrast) => Some(("the optimum is the same within 5 %", true)),
         Some(contrast) if contrast.is_lower() => Some(("the optima differ", false)),
@@ -86,15 +92,16 @@ fn of_source(source: &str, figures: &[(MeasuredTrial, f64)]) -> Option<Candidate
     evidence["shapes_agree"] = shape.map(|(_, agree)| agree).into();
     let statistic = figures.iter().find_map(|(one, _)| one.record.published.as_ref()?.statistic);
     let text = format!(
-        "Published figures of {source} are highest with {} ({}), ours with {} ({}{}){}. {} are {}× to {}× the published figures.",
+        "Published throughput is highest with {} ({}), ours with {} ({}{}){}. {} are {}× to {}× the published figures. \
+         Source: {source}.",
         theirs_at.record.name,
         published_figure(*theirs_at),
         ours.record.name,
         ours.headline(),
-        match tied {
+        match within {
             0 => String::new(),
-            1 => ", statistically tied with another".to_owned(),
-            tied => format!(", statistically tied with {tied} others"),
+            1 => "; 1 other is within 5 %".to_owned(),
+            within => format!("; {within} others are within 5 %"),
         },
         shape.map_or_else(String::new, |(words, _)| format!("; {words}")),
         if statistic.is_some() { "Our medians" } else { "Our figures" },
@@ -146,8 +153,8 @@ mod tests {
         let found = &findings_for(&ours, &STEADY)[0];
         assert_eq!(
             found.text,
-            "Published figures of pipe_bandwidth.c are highest with 8 KiB blocks (3.11 GiB/s), ours \
-             with 64 KiB blocks (2.93 GiB/s); the optima differ. Our figures are 0.39× to 2.73× the published figures."
+            "Published throughput is highest with 8 KiB blocks (3.11 GiB/s), ours with 64 KiB blocks (2.93 GiB/s; 1 \
+             other is within 5 %); the optima differ. Our figures are 0.39× to 2.73× the published figures. Source: pipe_bandwidth.c."
         );
         assert_eq!(found.evidence["trials"].as_array().unwrap().len(), 8);
     }

@@ -88,10 +88,10 @@ fn of_volume<'a>(streams: &[MeasuredTrial<'a>]) -> Vec<Candidate> {
     advice.into_iter().filter_map(candidate).collect()
 }
 
-/// The best of `those`; `None` if it is tied with every other trial.
-fn choose<'a>(those: &[MeasuredTrial<'a>]) -> Option<MeasuredTrial<'a>> {
-    let best = fastest(those.iter().copied())?;
-    let those: Vec<MeasuredTrial> = those.iter().copied().filter(|other| other.is_comparable_with(best)).collect();
+/// The best candidate; `None` if it is tied with every other one.
+fn choose<'a>(candidates: &[MeasuredTrial<'a>]) -> Option<MeasuredTrial<'a>> {
+    let best = fastest(candidates.iter().copied())?;
+    let those: Vec<MeasuredTrial> = candidates.iter().copied().filter(|other| other.is_comparable_with(best)).collect();
     let slower = |other: &MeasuredTrial| Contrast::throughput(best, *other).is_some_and(|contrast| contrast.is_lower());
     let as_good =
         |other: &&MeasuredTrial| !slower(other) && other.throughput() >= (1.0 - MAX_SLOWDOWN) * best.throughput();

@@ -13,7 +13,7 @@ use pipemark_stats::estimate;
 
 use crate::findings::contrast::{Contrast, by_size, evidence_by_block, widest};
 use crate::findings::measured::sizes;
-use crate::findings::words::{setting, time, trial, waiting, work_in_words};
+use crate::findings::words::{bracketed, setting, time, trial, waiting, work_in_words};
 use crate::findings::{Candidate, MeasuredTrial, fastest};
 
 /// Compares each pair of CPUs with a single CPU, at all block sizes measured both ways.
@@ -73,13 +73,13 @@ fn by_wait(base: MeasuredTrial, other: MeasuredTrial) -> Option<Candidate> {
     };
     let seconds = |one: MeasuredTrial| one.estimates.get(one.cost()).map(|seconds| three_digits(seconds.median));
     let text = format!(
-        "{} instead of blocking is {}; CPU time: {cost_words}, {} s per {} instead of {} s: {}.",
+        "{} instead of blocking is {}; CPU time: {cost_words}, {} s per {} instead of {} s {}.",
         capitalised(waiting(other.ends().wait)),
         if speed.is_equal() { "equally fast (within 3 %)".to_owned() } else { speed.as_fast()? },
         seconds(other)?,
         if other.job.is_round_trip() { "million messages" } else { "GiB" },
         seconds(base)?,
-        trial(base.job, &[Key::Wait]),
+        bracketed(&trial(base.job, &[Key::Wait])),
     );
     let evidence = speed.evidence_with("cpu_time_ratio", cost.map_or(Value::Null, |cost| cost.evidence()));
     Some(Candidate::new("wait", speed.effect(), text, evidence))
@@ -109,10 +109,10 @@ pub(super) fn against_no_gap(group: &[MeasuredTrial]) -> Option<Candidate> {
     };
     let clauses: Vec<String> = contrasts.iter().map(clause).collect();
     let text = format!(
-        "A round trip takes {} back to back; {}: {}.",
+        "A round trip takes {} back to back {}; {}.",
         base.headline(),
-        clauses.join("; "),
-        trial(base.job, &[Key::Gap])
+        bracketed(&trial(base.job, &[Key::Gap])),
+        clauses.join("; ")
     );
     let by_gap: Value =
         contrasts.iter().map(|contrast| contrast.evidence_with("gap_ns", json!(gap(&contrast.new)))).collect();
@@ -164,12 +164,13 @@ impl<'a> Tail<'a> {
         Some(Tail { trip, ratio, adjusted: trip.family.interval(&ratio)? })
     }
 
-    fn words(&self) -> String {
+    /// The ratio as text. `of` says of what, and precedes the trial.
+    fn words(&self, of: &str) -> String {
         let Estimate { median, low, high, .. } = self.ratio;
         let [ratio, low, high] = [Some(median), low, high].map(|figure| figure.map_or_else(String::new, three_digits));
         let p99 = self.trip.estimates.get(Figure::P99).map_or_else(String::new, |p99| time(p99.median));
         let (median, trial) = (self.trip.headline(), trial(self.trip.job, &[]));
-        format!("{ratio}× ({low}–{high}) as long as the median with {trial} (p99 {p99}, median {median})")
+        format!("{ratio}× ({low}–{high}){of} with {trial} (p99 {p99}, median {median})")
     }
 
     fn evidence(&self) -> Value {
@@ -185,10 +186,10 @@ pub(super) fn tail(group: &[MeasuredTrial]) -> Option<Candidate> {
         .max_by(|one, other| one.adjusted.0.total_cmp(&other.adjusted.0))
         .filter(|tail| tail.adjusted.0 >= MIN_TAIL_RATIO)?;
     let shortest = tails.iter().min_by(|one, other| one.adjusted.1.total_cmp(&other.adjusted.1))?;
-    let mut text = format!("The slowest 1 % of round trips take at least {}", longest.words());
+    let mut text = format!("The 99th percentile is {}", longest.words(" the median"));
     let mut evidence = json!({ "longest": longest.evidence() });
     if shortest.adjusted.1 < longest.adjusted.0 {
-        text.push_str(&format!(", but only {}", shortest.words()));
+        text.push_str(&format!(", and {}", shortest.words("")));
         evidence["shortest"] = shortest.evidence();
     }
     Some(Candidate::new("tail", longest.ratio.median.ln(), text + ".", evidence))
@@ -281,7 +282,7 @@ mod tests {
             assert_eq!(
                 texts("spin", 1.25, 1_000_000_000, &STEADY),
                 ["Spinning instead of blocking is 1.25× (1.25–1.25) as fast; CPU time: 1.60× (1.60–1.60), \
-                  1.60 s per GiB instead of 1.00 s: write → read across two cores (blocks of 64 KiB)."]
+                  1.60 s per GiB instead of 1.00 s (write → read across two cores, blocks of 64 KiB)."]
             );
             assert!(texts("poll", 0.5, 0, &STEADY)[0].starts_with("Polling instead of blocking is only 0.50×"));
             assert!(
@@ -301,7 +302,7 @@ mod tests {
             assert_eq!(
                 found,
                 ["Spinning instead of blocking is 20.0× (20.0–20.0) as fast; CPU time: 0.05× (0.05–0.05), \
-                     0.20 s per million messages instead of 4.00 s: shm across two cores (messages of 64 B)."]
+                     0.20 s per million messages instead of 4.00 s (shm across two cores, messages of 64 B)."]
             );
         }
 
@@ -330,7 +331,7 @@ mod tests {
             assert_eq!(
                 texts(&[of("1ms", 16_000.0, &STEADY), of("0", 4_000.0, &STEADY), of("100us", 4_000.0, &STEADY)]),
                 [
-                    "A round trip takes 4.00 µs back to back; after a pause of 100 µs, it takes as long (within 3 %); after a pause of 1.00 ms, it takes 16.0 µs, 4.00× (4.00–4.00) as long: tcp across two cores (messages of 64 B)."
+                    "A round trip takes 4.00 µs back to back (tcp across two cores, messages of 64 B); after a pause of 100 µs, it takes as long (within 3 %); after a pause of 1.00 ms, it takes 16.0 µs, 4.00× (4.00–4.00) as long."
                 ]
             );
         }
@@ -393,12 +394,12 @@ mod tests {
             assert_eq!(
                 texts("tail", &[with_tail("pipe", 2), with_tail("tcp", 12)]),
                 [
-                    "The slowest 1 % of round trips take at least 12.0× (12.0–12.0) as long as the median with tcp across two cores \
-                     (messages of 64 KiB) (p99 8.00 µs, median 4.00 µs), but only 2.00× (2.00–2.00) as long as the median with pipe across \
-                     two cores (messages of 64 KiB) (p99 8.00 µs, median 4.00 µs)."
+                    "The 99th percentile is 12.0× (12.0–12.0) the median with tcp across two cores (messages of 64 KiB) (p99 \
+                     8.00 µs, median 4.00 µs), and 2.00× (2.00–2.00) with pipe across two cores (messages of 64 KiB) (p99 \
+                     8.00 µs, median 4.00 µs)."
                 ]
             );
-            assert!(!texts("tail", &[with_tail("pipe", 2), with_tail("tcp", 2)])[0].contains("but only"));
+            assert!(!texts("tail", &[with_tail("pipe", 2), with_tail("tcp", 2)])[0].contains(", and "));
         }
 
         #[test]

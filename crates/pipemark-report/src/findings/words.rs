@@ -54,6 +54,14 @@ pub(super) fn setting(job: &Job, omit: &[Key]) -> String {
     }
 }
 
+/// The text of [`setting`] or [`trial`] in brackets: `(write → read across two cores, blocks of 64 KiB)`.
+pub(super) fn bracketed(setting: &str) -> String {
+    match setting.strip_suffix(')').and_then(|rest| rest.split_once(" (")) {
+        Some((main, details)) => format!("({main}, {details})"),
+        None => format!("({setting})"),
+    }
+}
+
 /// The settings of a job as text, without the link, the methods and the block size: `across two cores (spinning)`.
 pub(super) fn situation(job: &Job) -> String {
     setting(job, &[Key::Link, Key::Send, Key::Block])
@@ -150,6 +158,8 @@ mod tests {
         let words = |params: &[(&str, &str)], omit: &[Key]| setting(&record("e", params, 1.0, &[1.0]).job, omit);
         assert_eq!(words(&[], &[]), "write → read across two cores (blocks of 64 KiB)");
         assert_eq!(words(&[], &[Key::Block]), "write → read across two cores");
+        assert_eq!(bracketed(&words(&[], &[])), "(write → read across two cores, blocks of 64 KiB)");
+        assert_eq!(bracketed(&words(&[], &[Key::Block])), "(write → read across two cores)");
         assert_eq!(words(&[], &[Key::Block, Key::Place, Key::Send]), "");
         assert_eq!(
             words(&[("wait", "spin"), ("pages", "huge"), ("capacity", "1m"), ("place", "3:3")], &[]),

@@ -42,7 +42,7 @@ pub(super) fn table(sheet: &mut Sheet, document: &Document, run: &str) {
         .column(wrapped("published"), |(claim, _)| Cell::shown(claimed(claim)))
         .column(wrapped("here"), |(_, answer)| Cell::shown(&answer.here));
     sheet.grid(table.grid());
-    let text = "Intervals are widened so that at most one in twenty of the deciding figures is expected to be wrong \
+    let text = "Of the intervals that decide an answer, at most one in twenty is expected to miss the true value \
                 (docs/suites.md).";
     sheet.text(Style::Aside, [text]);
 }

@@ -244,7 +244,7 @@ pub fn quick() -> Document {
     }
     trials[3].warnings.push(Warning::Wide { relative: 0.081 });
     trials[5].warnings.push(Warning::Wide { relative: 0.12 });
-    trials[5].warnings.push(Warning::NearCeiling { end: "sink".to_owned(), ceiling: 3.9 * GIB });
+    trials[5].warnings.push(Warning::NearCeiling { end: "sink".to_owned(), ceiling: 3.9 * GIB, own_work: false });
 
     let mut capacities: Vec<Record> = [("default", 2.44), ("4k", 0.66), ("1m", 3.70), ("quota", 2.47)]
         .map(|(capacity, figure)| measured("capacity", &[("capacity", capacity)], figure, Some(0.019), 0.6))

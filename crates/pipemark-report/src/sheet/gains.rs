@@ -60,7 +60,7 @@ pub(super) fn in_brief(document: &Document, experiment: &MeasuredExperiment) -> 
     };
     let rows = gains.rows.iter().enumerate().map(row).collect();
     let grid = Grid { labels: 1, columns, groups: vec![RowGroup::new("", rows)] };
-    let marks = "= within 10 % of the base; ? inconclusive; ≠ the sign differs from the published one";
+    let marks = "= no significant gain (within 10 %); ? inconclusive; ≠ the sign differs from the published one";
     let note = format!("gain over the base in %: ours/published ({}); {marks}", gains.source);
     Some((grid, vec![Note::plain(note)]))
 }
@@ -89,8 +89,8 @@ fn part(gains: &Gains, block: &GainsBlock, experiment: &MeasuredExperiment, docu
 
 /// The marks of gains and their meanings.
 pub(super) const MARKS: [(char, &str); 3] = [
-    ('=', "within 10 % of the base"),
-    ('?', "inconclusive, with an interval widened for the number of cells or claims, or too few runs"),
+    ('=', "no significant gain: the interval includes 0 and is within 10 % of it"),
+    ('?', "inconclusive: the interval includes 0 and more than 10 %, or too few runs"),
     ('≠', "the sign differs significantly from the published one"),
 ];
 /// A gain counts as zero if its whole interval is within this many per cent of zero.

@@ -27,9 +27,9 @@ pub(super) const WARNED: &str = "!";
 
 /// Each mark with its sign and its explanation, in order of display.
 const MARKS: [(FigureMark, &str, &str); 6] = [
-    (FigureMark::Read, "●", "reader checked each byte"),
-    (FigureMark::Copied, "◐", "reader received the bytes but did not check them"),
-    (FigureMark::Unseen, "○", "reader never saw the bytes"),
+    (FigureMark::Read, "●", "checked every byte"),
+    (FigureMark::Copied, "◐", "received, didn't check"),
+    (FigureMark::Unseen, "○", "never received"),
     (FigureMark::Wide, "~", "the ends of the 95 % interval are more than a factor of two apart"),
     (FigureMark::Few, "?", "too few runs for an interval"),
     (FigureMark::Warned, WARNED, "see the note below the table"),

@@ -105,9 +105,15 @@ fn replacement_for_figure(record: &Record) -> Option<String> {
     let reached = record.estimate.as_ref()?.get(Figure::RoundTripsPerSecond)?;
     let behind = |warning: &Warning| matches!(warning, Warning::Behind { .. });
     Some(match record.warnings.iter().any(behind) {
-        true => format!("{}/s", Unit::Count.brief(reached.median)),
+        true => format!("{}/s", Unit::Count.brief(round_down(reached.median))),
         false => "held".to_owned(),
     })
+}
+
+/// Rounds down to three digits, so that the rate reached isn't shown as the rate requested. Rates below 100 stay exact.
+fn round_down(rate: f64) -> f64 {
+    let step = 10f64.powf((rate.max(1.0).log10().floor() - 2.0).max(0.0));
+    if rate < 100.0 { rate } else { (rate / step).floor() * step }
 }
 
 fn better(one: &Record, other: &Record) -> bool {

@@ -1,10 +1,10 @@
 //! The links between two processes, one file each, with a common trait.
 //!
-//! A link is made in the parent, before either end exists. Its two handles are sent to the ends, which open them as a
-//! sender and a receiver. This module uses no runs, clocks or figures.
+//! A link is made before either end exists: by the parent, or by the keeper if it has a name in the system. Its two
+//! handles are sent to the ends, which open them as a sender and a receiver. This module uses no runs, clocks or figures.
 //!
 //! A new link needs a file here, declared below, with an `impl Link`. It also needs a row in the table of
-//! `model/link.rs` with its name, file, send and receive methods, and kind of kernel object.
+//! `pipemark-model`'s `link.rs` with its name, file and kind.
 
 mod fifo;
 mod null;
@@ -156,7 +156,7 @@ each_link!(mechanisms);
 mod options {
     use pipeio_harness::buffer::Pages;
     use pipeio_harness::recv;
-    use pipeio_harness::send::{self, Content};
+    use pipeio_harness::send::{self, BlockContent};
     use pipeio_harness::wait::Wait;
 
     use pipemark_model::{Ends, PageKind, WaitPolicy};
@@ -176,8 +176,8 @@ mod options {
         }
     }
 
-    pub fn content(params: &Ends) -> Content {
-        if params.fresh() { Content::Fresh } else { Content::Prepared }
+    pub fn content(params: &Ends) -> BlockContent {
+        if params.fresh() { BlockContent::Fresh } else { BlockContent::Prepared }
     }
 
     pub fn send(params: &Ends) -> send::SendOptions {

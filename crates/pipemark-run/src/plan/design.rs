@@ -10,20 +10,20 @@ use crate::plan::gains::GainsDesign;
 
 /// A parameter's value with its position in the suite's text, for errors.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Setting {
+pub struct DesignSetting {
     pub value: Value,
     pub(super) at: Option<Range<usize>>,
 }
 
-impl Setting {
+impl DesignSetting {
     pub fn key(&self) -> Key {
         self.value.key()
     }
 }
 
-impl From<Value> for Setting {
-    fn from(value: Value) -> Setting {
-        Setting { value, at: None }
+impl From<Value> for DesignSetting {
+    fn from(value: Value) -> DesignSetting {
+        DesignSetting { value, at: None }
     }
 }
 
@@ -32,14 +32,14 @@ impl From<Value> for Setting {
 pub struct DesignAxis {
     pub key: Key,
     /// The values, at least one. All have the parameter `key`.
-    pub values: Vec<Setting>,
+    pub values: Vec<DesignSetting>,
     pub(super) at: Option<Range<usize>>,
 }
 
 impl DesignAxis {
     /// An axis from a suite or from a comma-separated list on the command line.
     pub fn new(key: Key, values: impl IntoIterator<Item = Value>) -> DesignAxis {
-        DesignAxis { key, values: values.into_iter().map(Setting::from).collect(), at: None }
+        DesignAxis { key, values: values.into_iter().map(DesignSetting::from).collect(), at: None }
     }
 }
 
@@ -54,14 +54,14 @@ pub struct Design {
     /// The parameter in the table's columns, see [`pipemark_model::Experiment::across`].
     pub across: Option<Key>,
     /// The settings that all trials have.
-    pub params: Vec<Setting>,
+    pub params: Vec<DesignSetting>,
     /// The parameters that vary. The first axis changes slowest.
     pub axes: Vec<DesignAxis>,
     /// Sets of settings, each combined with all values of the axes. A case may override `params`.
-    pub cases: Vec<Vec<Setting>>,
+    pub cases: Vec<Vec<DesignSetting>>,
     /// The settings in which each trial's baseline differs from the trial. The baseline is added if it isn't one of the
     /// experiment's own trials. Empty for no baseline.
-    pub baseline: Vec<Setting>,
+    pub baseline: Vec<DesignSetting>,
     /// Figures published by others.
     pub published: Vec<PublishedFigures>,
     /// The published table of gains that the experiment reproduces, in per cent over a base; `None` if there is none.
@@ -93,7 +93,7 @@ pub struct PublishedFigures {
     /// The document in which they were published, and the hardware they were measured on.
     pub source: String,
     /// The figures apply only to trials that have these settings.
-    pub when: Vec<Setting>,
+    pub when: Vec<DesignSetting>,
     /// Bytes moved for each figure. `None` means the trial's total at full volume.
     pub total: Option<u64>,
     /// Whether the published times are for an unknown number of bytes.
@@ -108,7 +108,7 @@ pub struct PublishedFigures {
 #[derive(Debug, Clone, PartialEq)]
 pub struct PublishedFigure {
     /// The parameter's value that the figure belongs to.
-    pub setting: Setting,
+    pub setting: DesignSetting,
     /// The figure in bytes per second.
     pub throughput: f64,
     /// The figure as text, see [`pipemark_model::Published::as_published`].

@@ -9,7 +9,7 @@ use pipemark_model::{
     ByteSize, Experiment, Job, Key, Place, Program, Published, Settings, Trial, Value, Verify, Volume, differing_keys,
 };
 
-use crate::plan::design::{Design, DesignAxis, PublishedFigure, PublishedFigures, Setting};
+use crate::plan::design::{Design, DesignAxis, DesignSetting, PublishedFigure, PublishedFigures};
 use crate::plan::refusal::Refusal;
 use crate::plan::suite::{MAX_TRIALS, Suite, VolumeScale, streams_total};
 use crate::plan::{Plan, claims, gains};
@@ -128,7 +128,7 @@ fn too_many(count: u128, at: Option<Range<usize>>) -> Refusal {
     Refusal::new(format!("{digits}{or_more} trials are too many; the limit is 10,000, so omit some values"), at)
 }
 
-fn trials_of(defaults: &[Setting], design: &Design, scale: VolumeScale) -> Result<Vec<Trial>, Refusal> {
+fn trials_of(defaults: &[DesignSetting], design: &Design, scale: VolumeScale) -> Result<Vec<Trial>, Refusal> {
     check_axes(design)?;
     // An experiment made from flags is the only one, and the user doesn't know its name, so the message omits it.
     let refuse = |sentence: String| match &design.at {
@@ -299,7 +299,7 @@ fn check_axes(design: &Design) -> Result<(), Refusal> {
 
 /// All combinations of the axes' values, with the last axis changing fastest. Without axes, a single empty combination.
 /// The caller must have checked that there are at most [`MAX_TRIALS`].
-fn combinations(axes: &[DesignAxis]) -> Vec<Vec<&Setting>> {
+fn combinations(axes: &[DesignAxis]) -> Vec<Vec<&DesignSetting>> {
     axes.iter().fold(vec![Vec::new()], |all, axis| {
         let with_each = |one: Vec<_>| axis.values.iter().map(move |value| [one.as_slice(), &[value]].concat());
         all.into_iter().flat_map(with_each).collect()
@@ -309,7 +309,7 @@ fn combinations(axes: &[DesignAxis]) -> Vec<Vec<&Setting>> {
 /// The parameters in which the trials differ. Those of the axes come first, then those of the cases, then those of
 /// added baselines.
 fn varying_keys(design: &Design, trials: &[Trial]) -> Vec<Key> {
-    let first = design.axes.iter().map(|axis| axis.key).chain(design.cases.iter().flatten().map(Setting::key));
+    let first = design.axes.iter().map(|axis| axis.key).chain(design.cases.iter().flatten().map(DesignSetting::key));
     differing_keys(&trials.iter().map(|trial| &trial.job).collect::<Vec<_>>(), &first.collect::<Vec<_>>())
 }
 

@@ -2,7 +2,7 @@
 
 use pipemark_model::{Gains, GainsBlock, GainsCell, GainsColumn, Key, Trial, Value, distinct};
 
-use crate::plan::design::Setting;
+use crate::plan::design::DesignSetting;
 use crate::plan::refusal::Refusal;
 
 /// A table of gains before its trials are known.
@@ -21,9 +21,9 @@ pub struct GainsDesign {
 pub struct ColumnDesign {
     pub block: String,
     pub name: String,
-    pub when: Vec<Vec<Setting>>,
+    pub when: Vec<Vec<DesignSetting>>,
     /// The published gains in per cent over the base, each with the row's value of the parameter.
-    pub published: Vec<(Setting, f64)>,
+    pub published: Vec<(DesignSetting, f64)>,
     /// The column's position in the suite's text in bytes, for errors; `None` if unknown.
     pub at: Option<std::ops::Range<usize>>,
 }

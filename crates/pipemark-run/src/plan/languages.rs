@@ -3,7 +3,7 @@
 use pipemark_model::{Claim, Key, Language, Value};
 
 use crate::plan::suite::Suite;
-use crate::plan::{DesignAxis, Setting};
+use crate::plan::{DesignAxis, DesignSetting};
 
 impl Suite {
     /// The languages on the suite's axes.
@@ -40,7 +40,7 @@ impl Suite {
             let others = wanted().filter(|value| axis.is_some() && !named.contains(value));
             let values: Vec<Value> = kept.chain(others).collect();
             // The baseline's language is measured even if it isn't in `wanted`.
-            let measured = |setting: &Setting| {
+            let measured = |setting: &DesignSetting| {
                 values.contains(&setting.value) || design.baseline.iter().any(|base| base.value == setting.value)
             };
             for published in &mut design.published {
@@ -80,7 +80,7 @@ impl Suite {
 }
 
 /// The languages of the cases.
-fn languages_of(cases: &[Vec<Setting>]) -> Vec<Value> {
+fn languages_of(cases: &[Vec<DesignSetting>]) -> Vec<Value> {
     cases
         .iter()
         .flatten()

@@ -20,7 +20,7 @@ mod tests;
 use pipemark_entrants::AgainstProgram;
 use pipemark_model::{Claim, Experiment, Trial};
 
-pub use design::{Design, DesignAxis, Setting};
+pub use design::{Design, DesignAxis, DesignSetting};
 pub use embedded::{EMBEDDED, embedded};
 pub use refusal::PlanError;
 pub use schedule::{Runs, Schedule, ScheduleChoices};

@@ -9,7 +9,7 @@ use pipemark_entrants::AgainstProgram;
 use pipemark_model::{BadValue, Job, Nanos, Volume};
 
 use crate::plan::claims::ClaimDesign;
-use crate::plan::design::{Design, Setting};
+use crate::plan::design::{Design, DesignSetting};
 use crate::plan::refusal::{PlanError, Refusal};
 use crate::plan::schedule::ScheduleChoices;
 use crate::plan::{Plan, expand, toml_form};
@@ -31,7 +31,7 @@ pub struct Suite {
     /// The schedule choices of the suite.
     pub schedule: ScheduleChoices,
     /// Settings of all experiments that don't set their own.
-    pub defaults: Vec<Setting>,
+    pub defaults: Vec<DesignSetting>,
     /// The experiments, in order.
     pub designs: Vec<Design>,
     /// The experiments that are the suite's main result, each with the position of its name in the suite's text.

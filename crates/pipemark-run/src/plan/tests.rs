@@ -457,7 +457,7 @@ proptest! {
                 DesignAxis::new(Key::ReadBlock, settings(Key::ReadBlock, texts(reads))),
                 DesignAxis::new(Key::Place, settings(Key::Place, places.iter().map(|p| p.to_string()).collect())),
             ],
-            cases: cases.iter().map(|send| settings(Key::Send, vec![send.to_string()]).into_iter().map(Setting::from).collect()).collect(),
+            cases: cases.iter().map(|send| settings(Key::Send, vec![send.to_string()]).into_iter().map(DesignSetting::from).collect()).collect(),
             ..Design::default()
         };
         let counted = design.count();

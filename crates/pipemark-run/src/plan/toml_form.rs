@@ -14,7 +14,7 @@ use pipemark_model::{Claim, GIB, Key, RATE_UNITS, Statistic, Value, Which, did_y
 
 use crate::demonstrations::DEMONSTRATIONS;
 use crate::plan::claims::{self, ClaimDesign};
-use crate::plan::design::{Design, DesignAxis, PublishedFigure, PublishedFigures, Setting};
+use crate::plan::design::{Design, DesignAxis, DesignSetting, PublishedFigure, PublishedFigures};
 use crate::plan::gains::{ColumnDesign, GainsDesign};
 use crate::plan::refusal::Refusal;
 use crate::plan::schedule::ScheduleChoices;
@@ -508,8 +508,8 @@ fn read_claim(form: ClaimForm) -> Result<ClaimDesign, Refusal> {
     })
 }
 
-fn settings(table: &SuiteTable<Scalar>) -> Result<Vec<Setting>, Refusal> {
-    let mut settings: Vec<Setting> = Vec::new();
+fn settings(table: &SuiteTable<Scalar>) -> Result<Vec<DesignSetting>, Refusal> {
+    let mut settings: Vec<DesignSetting> = Vec::new();
     for (word, value) in entries(table) {
         let key = key(word)?;
         if key.is_volume() && settings.iter().any(|setting| setting.key().is_volume()) {
@@ -526,15 +526,15 @@ fn key(word: &Spanned<String>) -> Result<Key, Refusal> {
     Key::named(word.as_ref()).map_err(|error| refuse(error.to_string()))
 }
 
-fn setting(key: Key, value: &Spanned<Scalar>) -> Result<Setting, Refusal> {
+fn setting(key: Key, value: &Spanned<Scalar>) -> Result<DesignSetting, Refusal> {
     setting_of(key, &value.as_ref().to_string(), value)
 }
 
-fn setting_of<T>(key: Key, text: &str, place: &Spanned<T>) -> Result<Setting, Refusal> {
+fn setting_of<T>(key: Key, text: &str, place: &Spanned<T>) -> Result<DesignSetting, Refusal> {
     let refuse = |sentence: String| Refusal::new(sentence, Some(place.span()));
     check_line(&format!("value of {key}"), text, MAX_VALUE_CHARS).map_err(refuse)?;
     let value = Value::parse(key, text).map_err(|error| refuse(error.to_string()))?;
-    Ok(Setting { value, at: Some(place.span()) })
+    Ok(DesignSetting { value, at: Some(place.span()) })
 }
 
 /// Checks that `text` is a single line, not empty, and at most `limit` characters long.

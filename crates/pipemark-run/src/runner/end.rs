@@ -15,7 +15,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use meter::SimulatedWork;
 use pipeio_harness::pattern::{Pattern, Rule};
-use pipeio_harness::send::Content;
+use pipeio_harness::send::BlockContent;
 
 use pipemark_host::child;
 use pipemark_model::{Cpu, Delay, EndStats, Ends, Job, PageKind, Verify};
@@ -97,8 +97,8 @@ impl TrialEnd {
         let seed = self.assignment.seed.wrapping_add(u64::from(self.assignment.pair)).wrapping_add(stream);
         let rule = if self.ends.verify == Verify::Xor { Rule::Counting } else { Rule::Position { seed } };
         match link::content(&self.ends) {
-            Content::Fresh => Pattern::endless(rule),
-            Content::Prepared => Pattern::repeating(rule, link::period(&self.ends) as u64),
+            BlockContent::Fresh => Pattern::endless(rule),
+            BlockContent::Prepared => Pattern::repeating(rule, link::period(&self.ends) as u64),
         }
     }
 

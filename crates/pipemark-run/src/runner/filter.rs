@@ -18,7 +18,7 @@ use pipemark_host::child::{Begin, Child, wait_for_first};
 use pipemark_model::{ByteSize, Filter, LinesJob, Nanos, PipelineStats, ProcessStats, Sample, Volume};
 
 use crate::runner::feed::{Feeds, FilterInput};
-use crate::runner::hardware_counters::Counters;
+use crate::runner::hardware_counters::CounterSet;
 use crate::runner::pair::{Conditions, RunResult};
 use crate::runner::{proof, timed};
 
@@ -54,7 +54,7 @@ pub fn run(
     let deadline = begin + conditions.limit;
     let ready = Instant::now() + READY_TIMEOUT;
     pipeline.all().try_for_each(|process| process.wait_until_held(ready, conditions.interrupt))?;
-    let counters: Vec<Counters> = pipeline.all().map(|process| Counters::of(process.pid())).collect();
+    let counters: Vec<CounterSet> = pipeline.all().map(|process| CounterSet::of(process.pid())).collect();
     let clock = Instant::now();
     pipeline.all().for_each(Child::release);
     if let Volume::Time(time) = *volume {

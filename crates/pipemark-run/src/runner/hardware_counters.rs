@@ -10,13 +10,13 @@ use pipemark_model::ProcessStats;
 
 /// The counters of one process: migrations, cycles, instructions, branches, mispredicted branches, cache misses, and
 /// two counters of stalled cycles. A counter is `None` if it is missing.
-pub struct Counters([Option<Counter>; 8]);
+pub struct CounterSet([Option<Counter>; 8]);
 
-impl Counters {
+impl CounterSet {
     /// Creates counters that start when `process` executes its next program.
-    pub fn of(process: Pid) -> Counters {
+    pub fn of(process: Pid) -> CounterSet {
         let of = |event: Hardware| counter(event, process);
-        Counters([
+        CounterSet([
             counter(Software::CPU_MIGRATIONS, process),
             of(Hardware::CPU_CYCLES),
             of(Hardware::INSTRUCTIONS),

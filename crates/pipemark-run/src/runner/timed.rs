@@ -60,7 +60,7 @@ pub fn run(
         Child::start_foreign(filter.as_str(), words, (input, output), None, Begin::AtOnce).map_err(started)?;
     let deadline = begin + conditions.limit;
     let (stop, closed_ns) = (AtomicBool::new(false), AtomicU64::new(u64::MAX));
-    let mut arrivals = Arrivals::new(does)?;
+    let mut arrivals = ArrivalTimes::new(does)?;
     let (read, written) = thread::scope(|scope| {
         let writer = scope.spawn(|| write(to, rate, time, &stop, &closed_ns));
         let read = arrivals.read(&from, &closed_ns, deadline, conditions);
@@ -155,7 +155,7 @@ fn hex(number: u64) -> [u8; 16] {
 }
 
 /// The output of the filter so far.
-struct Arrivals {
+struct ArrivalTimes {
     /// The prefix of a line, indexed by the line's number of spaces.
     headers: Vec<Vec<u8>>,
     /// The number of the next expected line.
@@ -164,8 +164,8 @@ struct Arrivals {
     held: u64,
 }
 
-impl Arrivals {
-    fn new(does: FilterTask) -> Result<Arrivals, RunError> {
+impl ArrivalTimes {
+    fn new(does: FilterTask) -> Result<ArrivalTimes, RunError> {
         let header = |spaces: u64| match does {
             FilterTask::Transform => {
                 let mut header = proof::expected(&line(spaces, 0));
@@ -176,7 +176,7 @@ impl Arrivals {
         };
         let times =
             Histogram::new_with_bounds(1, end::MAX_NS, 3).map_err(|error| RunError::Failed(error.to_string()))?;
-        Ok(Arrivals { headers: (0..SPACES).map(header).collect(), next: 0, times, held: 0 })
+        Ok(ArrivalTimes { headers: (0..SPACES).map(header).collect(), next: 0, times, held: 0 })
     }
 
     /// Reads to the end of the output.
@@ -242,7 +242,7 @@ mod tests {
     #[test]
     fn a_line_with_any_wrong_byte_is_refused() {
         let whole = |number: u64| [b"[spaces: 0]".as_slice(), &line(number, 5)].concat();
-        let arrived = |whole: &[u8]| Arrivals::new(FilterTask::Transform).unwrap().arrived(whole, 9, false);
+        let arrived = |whole: &[u8]| ArrivalTimes::new(FilterTask::Transform).unwrap().arrived(whole, 9, false);
         assert!(arrived(&whole(0)).is_ok());
         assert!(arrived(&whole(9)).is_err(), "a line is missing");
         assert!(arrived(&line(0, 5)).is_err(), "the line was not transformed");
@@ -250,12 +250,12 @@ mod tests {
         let mut changed = whole(0);
         changed[60] ^= 1;
         assert!(arrived(&changed).is_err());
-        assert!(Arrivals::new(FilterTask::Copy).unwrap().arrived(&line(0, 5), 9, false).is_ok());
+        assert!(ArrivalTimes::new(FilterTask::Copy).unwrap().arrived(&line(0, 5), 9, false).is_ok());
     }
 
     #[test]
     fn only_lines_before_the_end_are_timed() {
-        let mut arrivals = Arrivals::new(FilterTask::Copy).unwrap();
+        let mut arrivals = ArrivalTimes::new(FilterTask::Copy).unwrap();
         for number in 0..WARM_UP_LINES + 3 {
             arrivals.arrived(&line(number, 1000), 3000, number == WARM_UP_LINES + 2).unwrap();
         }

@@ -1,5 +1,5 @@
 //! Chooses the volume of each chain, which is the number of bytes to move, by measuring. The chosen volume is the
-//! smallest with which starting the processes takes less than 5 % of a run.
+//! smallest with which starting the processes takes at most 5 % of a run.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use pipemark_model::{Key, Record, Value};
 
-use crate::diff::{Refusal, Side, SideInput};
+use crate::diff::{DiffRefusal, Side, SideInput};
 
 /// The experiment's name, and the id of the parameters. For the id, the parameters used for selection have the same
 /// values on both sides.
@@ -20,7 +20,7 @@ pub(super) struct Matches<'a> {
 }
 
 /// Pairs each trial of BASE with its match in NEW.
-pub(super) fn matches<'a>(base: SideInput<'a>, new: SideInput<'a>) -> Result<Matches<'a>, Refusal> {
+pub(super) fn matches<'a>(base: SideInput<'a>, new: SideInput<'a>) -> Result<Matches<'a>, DiffRefusal> {
     let chosen = chosen(base.settings, new.settings);
     let base_trials = places(Side::Base, base, &chosen)?;
     let new_trials = places(Side::New, new, &chosen)?;
@@ -39,7 +39,7 @@ pub(super) fn matches<'a>(base: SideInput<'a>, new: SideInput<'a>) -> Result<Mat
     let alone = new_trials.iter().filter(|(place, _)| !found.contains(place));
     matches.alone.extend(alone.map(|(_, record)| (Side::New, *record)));
     if matches.pairs.is_empty() {
-        return Err(Refusal(
+        return Err(DiffRefusal(
             "no trial of BASE has a counterpart in NEW with the same parameters; name the parameters that differ, such as --base capacity=default --new capacity=1m"
                 .to_owned(),
         ));
@@ -58,7 +58,7 @@ fn places<'a>(
     side: Side,
     side_input: SideInput<'a>,
     chosen: &[&Value],
-) -> Result<Vec<(MatchKey<'a>, &'a Record)>, Refusal> {
+) -> Result<Vec<(MatchKey<'a>, &'a Record)>, DiffRefusal> {
     let of_links = chosen.iter().any(|setting| setting.key() == Key::Link);
     let mut seen = BTreeSet::new();
     let mut places = Vec::new();
@@ -76,7 +76,7 @@ fn places<'a>(
                 [] => "the file is damaged",
                 _ => "give more parameters in --base and --new",
             };
-            return Err(Refusal(format!(
+            return Err(DiffRefusal(format!(
                 "{side} ({}) has several trials for '{}' of the experiment '{}'; {advice}",
                 side_input.name, place.1, place.0
             )));
@@ -84,7 +84,7 @@ fn places<'a>(
         places.push((place, record));
     }
     if places.is_empty() {
-        return Err(Refusal(empty_selection(side, side_input)));
+        return Err(DiffRefusal(empty_selection(side, side_input)));
     }
     Ok(places)
 }

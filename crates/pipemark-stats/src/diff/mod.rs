@@ -38,4 +38,4 @@ impl<'a> SideInput<'a> {
 /// Why the measurements can't be compared, as a message for the user.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
-pub struct Refusal(pub(crate) String);
+pub struct DiffRefusal(pub(crate) String);

@@ -162,7 +162,7 @@ fn too_noisy(comparison: &Comparison, criterion: Criterion, flag: &str, had: usi
         comparison.smallest_change.map(|change| format!("; smallest detectable change: {} %", digits(change * 100.0)));
     let advice = match comparison.factor_to_decide(criterion) {
         Some(times) if times > MAX_FACTOR_TO_DECIDE => "; too noisy to decide".to_owned(),
-        Some(times) => format!("; {flag} {} would decide", (had as f64 * times).ceil()),
+        Some(times) => format!("; use {flag} {}", (had as f64 * times).ceil()),
         None if comparison.judged().is_some() => {
             "; the change is too close to the threshold; use another --threshold".to_owned()
         }

@@ -68,23 +68,23 @@ fn sessions(document: &Document, day: &str) -> Vec<Document> {
     [1.0, 1.002, 0.998, 1.001, 0.999].into_iter().enumerate().map(session).collect()
 }
 
-fn diff(base: &[Document], new: &[Document], history: &[Document]) -> Result<Diff, Refusal> {
+fn diff(base: &[Document], new: &[Document], history: &[Document]) -> Result<Diff, DiffRefusal> {
     let side_input = |name, documents| SideInput { name, documents, settings: &[] };
     Diff::of(side_input("a.json", base), side_input("b.json", new), history, &Criterion::new)
 }
 
 /// Compares five sessions of BASE with five sessions of NEW.
-fn compare_five_sessions(base: &Document, new: &Document) -> Result<Diff, Refusal> {
+fn compare_five_sessions(base: &Document, new: &Document) -> Result<Diff, DiffRefusal> {
     diff(&sessions(base, "01"), &sessions(new, "02"), &[])
 }
 
-fn within(document: &Document, base: &[&str], new: &[&str]) -> Result<Diff, Refusal> {
+fn within(document: &Document, base: &[&str], new: &[&str]) -> Result<Diff, DiffRefusal> {
     let (base, new) = (settings(base), settings(new));
     let side_input = |settings| SideInput { name: "a.json", documents: from_ref(document), settings };
     Diff::of(side_input(&base), side_input(&new), &[], &Criterion::new)
 }
 
-fn refusal(result: Result<Diff, Refusal>) -> String {
+fn refusal(result: Result<Diff, DiffRefusal>) -> String {
     result.unwrap_err().to_string()
 }
 

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use pipemark_model::{Mode, Record, Sample, Status};
 
 use crate::compare::MAX_RUNS;
-use crate::diff::Refusal;
+use crate::diff::DiffRefusal;
 
 /// The largest plausible throughput, 2^53 bytes (8 PiB) per second.
 const MAX_THROUGHPUT: f64 = 9_007_199_254_740_992.0;
@@ -32,10 +32,10 @@ pub(super) fn reason_unmeasured(record: &Record) -> Option<String> {
 }
 
 /// The figures of a trial that was measured. `whose` names the trial in error messages.
-pub(super) fn figures(record: &Record, whose: &str) -> Result<FiguresByRound, Refusal> {
-    let damaged = |what: String| Refusal(format!("{whose}: {what}; the file is damaged"));
+pub(super) fn figures(record: &Record, whose: &str) -> Result<FiguresByRound, DiffRefusal> {
+    let damaged = |what: String| DiffRefusal(format!("{whose}: {what}; the file is damaged"));
     if record.samples.len() > MAX_RUNS {
-        return Err(Refusal(format!(
+        return Err(DiffRefusal(format!(
             "{whose}: {} runs are too many to compare; measure with at most --runs {MAX_RUNS}",
             record.samples.len()
         )));

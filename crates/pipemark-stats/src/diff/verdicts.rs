@@ -11,7 +11,7 @@ use crate::diff::circumstances::{differences, disturbance_reason, granted_differ
 use crate::diff::matching::matches;
 use crate::diff::series::PairFigures;
 use crate::diff::trial_figures::{FiguresByRound, figures, reason_unmeasured};
-use crate::diff::{Refusal, SideInput};
+use crate::diff::{DiffRefusal, SideInput};
 use crate::estimate::median;
 use crate::family::Family;
 use crate::sessions::{JointComparisons, Spread};
@@ -29,7 +29,7 @@ impl Diff {
         new: SideInput,
         history: &[Document],
         criterion: &dyn Fn(Better) -> Criterion,
-    ) -> Result<Diff, Refusal> {
+    ) -> Result<Diff, DiffRefusal> {
         check_alike(base, new)?;
         let same_sessions = std::ptr::eq(base.documents, new.documents);
         let matched = matches(base, new)?;
@@ -62,11 +62,12 @@ impl Diff {
             warnings.extend(
                 granted_differences(one, other, &chosen).into_iter().map(|what| format!("{}: {what}", one.job.id())),
             );
-            let side = |side: Side, side_input: SideInput, record: &Record| -> Result<Vec<FiguresByRound>, Refusal> {
-                let of =
-                    |record| figures(record, &format!("{side} ({}), trial '{}'", side_input.name, record.job.id()));
-                side_input.documents.iter().filter_map(|document| find(document, record)).map(of).collect()
-            };
+            let side =
+                |side: Side, side_input: SideInput, record: &Record| -> Result<Vec<FiguresByRound>, DiffRefusal> {
+                    let of =
+                        |record| figures(record, &format!("{side} ({}), trial '{}'", side_input.name, record.job.id()));
+                    side_input.documents.iter().filter_map(|document| find(document, record)).map(of).collect()
+                };
             let series = PairFigures {
                 base: side(Side::Base, base, one)?,
                 new: side(Side::New, new, other)?,
@@ -114,24 +115,24 @@ impl Diff {
             known_sessions: groups.iter().map(Vec::len).sum(),
             threshold: limits.threshold,
             same_within: limits.same_within,
-            groups: measured.into_iter().map(group).collect::<Result<_, Refusal>>()?,
+            groups: measured.into_iter().map(group).collect::<Result<_, DiffRefusal>>()?,
             missing,
         })
     }
 }
 
 /// Refuses measurements of different workloads or methods.
-fn check_alike(base: SideInput, new: SideInput) -> Result<(), Refusal> {
+fn check_alike(base: SideInput, new: SideInput) -> Result<(), DiffRefusal> {
     for other in base.documents.iter().chain(new.documents) {
         let (one, name) = (base.first(), new.name);
         if one.workload != other.workload {
-            return Err(Refusal(format!(
+            return Err(DiffRefusal(format!(
                 "BASE ({}) measured workload version {} and NEW ({name}) version {}; measure both with one version of pipemark",
                 base.name, one.workload, other.workload
             )));
         }
         if one.method != other.method {
-            return Err(Refusal(format!(
+            return Err(DiffRefusal(format!(
                 "BASE ({}) was measured by method {} and NEW ({name}) by method {}: no verdict across methods; measure both with one version of pipemark",
                 base.name, one.method, other.method
             )));
@@ -213,14 +214,14 @@ fn changes(
     chosen: &[Key],
     adjustment: &Adjustment,
     criterion: Criterion,
-) -> Result<Vec<Change>, Refusal> {
+) -> Result<Vec<Change>, DiffRefusal> {
     let jobs: Vec<&Job> = pairs.iter().map(|pair| &pair.base.job).collect();
     let names = names(&jobs, chosen);
     let change = |(pair, name): (&Pair, String)| {
         let (base, new) = (PairFigures::runs(&pair.series.base), PairFigures::runs(&pair.series.new));
         let compared = pair.series.compare(&adjustment.family, adjustment.joint, criterion);
         let (comparison, why) =
-            compared.map_err(|error| Refusal(format!("trial '{}': {error}", pair.base.job.id())))?;
+            compared.map_err(|error| DiffRefusal(format!("trial '{}': {error}", pair.base.job.id())))?;
         let medians = [&base, &new].map(|runs| median(runs).expect("the comparison succeeded, so there are runs"));
         let rounds = pair.series.rounds();
         let runs: Vec<(f64, f64)> = match rounds.is_empty() {

@@ -5,7 +5,7 @@ use clap::Args;
 
 use pipemark_console::{ExitError, VerbResult, count};
 use pipemark_model::{Key, MAX_LENGTH, Value};
-use pipemark_run::plan::{DesignAxis, Plan, Setting};
+use pipemark_run::plan::{DesignAxis, DesignSetting, Plan};
 
 use crate::cli::measure::FlagOptions;
 use crate::cli::parameters::KeySet;
@@ -27,7 +27,7 @@ impl KeySet for ChainKeys {
     const DEFAULTS: &'static [(Key, &'static str)] = &[
         (Key::Send, "splice; write if --verify is xor or full"),
         (Key::Recv, "splice; read if --verify is xor or full"),
-        (Key::Total, "chosen for each length, so that starting the processes takes less than 5 % of the time"),
+        (Key::Total, "chosen for each length, so that starting the processes takes at most 5 % of the time"),
         (Key::Place, "free"),
         (Key::Length, "0,1,2,4,8,16,32,64"),
     ];
@@ -65,7 +65,7 @@ fn plan(options: &ChainOptions) -> Result<Plan, ExitError> {
     if design.measures_volume && !design.axes.iter().any(|axis| axis.key == Key::Length) {
         let (lengths, rest) = design.params.into_iter().partition(|setting| setting.key() == Key::Length);
         design.params = rest;
-        let lengths: Vec<Setting> = lengths;
+        let lengths: Vec<DesignSetting> = lengths;
         design.axes.push(DesignAxis::new(Key::Length, lengths.into_iter().map(|setting| setting.value)));
     }
     if let [first, _, ..] = given.values(Key::Stage) {

@@ -100,7 +100,7 @@ fn repeating_sender(output: BorrowedFd<'_>, stream: &PayloadStream) -> io::Resul
         align: 0,
         pages: Pages::Base,
         wait: Wait::Shared,
-        content: send::Content::Prepared,
+        content: send::BlockContent::Prepared,
     };
     let mut sender = send::open(SendCall::Vmsplice, output.try_clone_to_owned()?, &options)?;
     sender.prepare(&mut |position, bytes| {

@@ -39,26 +39,26 @@ const PARTS: [WordChoice<Part>; 9] = [
 
 /// What to list.
 #[derive(Debug, Clone, PartialEq)]
-enum Subject {
+enum ListSubject {
     Part(Part),
     /// The trials of the suite with this name, or of the suite in this file.
     Trials(String),
 }
 
-/// Parses a [`Subject`]. Help and completions list the parts.
+/// Parses a [`ListSubject`]. Help and completions list the parts.
 #[derive(Debug, Clone, Copy)]
 struct SubjectParser;
 
 impl TypedValueParser for SubjectParser {
-    type Value = Subject;
+    type Value = ListSubject;
 
-    fn parse_ref(&self, command: &Command, arg: Option<&Arg>, value: &OsStr) -> Result<Subject, clap::Error> {
+    fn parse_ref(&self, command: &Command, arg: Option<&Arg>, value: &OsStr) -> Result<ListSubject, clap::Error> {
         let word = value.to_string_lossy();
         let is_part = PARTS.iter().any(|(name, ..)| *name == word);
         if !is_part && (word.contains('/') || word.ends_with(".toml") || embedded(&word).is_some()) {
-            return Ok(Subject::Trials(word.into_owned()));
+            return Ok(ListSubject::Trials(word.into_owned()));
         }
-        one_of(&PARTS).parse_ref(command, arg, value).map(Subject::Part)
+        one_of(&PARTS).parse_ref(command, arg, value).map(ListSubject::Part)
     }
 
     fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
@@ -81,7 +81,7 @@ const LISTED: [(Key, &str); 6] = [
 pub struct ListOptions {
     /// What to list; a suite or suite file lists its trials [default: everything that can be measured]
     #[arg(value_name = "WHAT|SUITE|FILE", value_parser = SubjectParser)]
-    subject: Option<Subject>,
+    subject: Option<ListSubject>,
     #[command(flatten)]
     entrants: EntrantOptions,
     #[command(flatten)]
@@ -91,11 +91,11 @@ pub struct ListOptions {
 /// Prints the list.
 pub fn run(options: &ListOptions) -> VerbResult {
     let part = match &options.subject {
-        Some(Subject::Trials(word)) => {
+        Some(ListSubject::Trials(word)) => {
             let plan = suite_file::find(word)?.expand(VolumeScale::ONE).map_err(ExitError::usage)?;
             return Ok(options.format.print(&rehearsal::sheet(&[plan], 1), None)?);
         }
-        Some(Subject::Part(part)) => Some(*part),
+        Some(ListSubject::Part(part)) => Some(*part),
         None => None,
     };
     if part == Some(Part::Languages) {

@@ -1,4 +1,4 @@
-//! The command line: parses it and runs its verb. One file per verb.
+//! The command line: parses it and runs its verb. A file or directory for each verb, and files that several verbs share.
 
 /// The end of a verb's long help.
 macro_rules! examples {

@@ -10,7 +10,7 @@ use hdrhistogram::Histogram;
 use hdrhistogram::serialization::{Serializer, V2DeflateSerializer};
 use pipeio_harness::pattern::{Checker, Pattern};
 use pipeio_harness::recv::Receiver;
-use pipeio_harness::send::{Content, Sender};
+use pipeio_harness::send::{BlockContent, Sender};
 use pipeio_harness::usage::monotonic_ns;
 
 use pipemark_model::{Ends, Latency, MessagePace, Nanos, Verify};
@@ -57,7 +57,7 @@ impl<S: Sender + ?Sized, R: Receiver + ?Sized> LatencySide<S, R> {
     fn new(end: &TrialEnd, (mut sender, receiver): (Box<S>, Box<R>), ours: u64, theirs: u64) -> io::Result<Self> {
         let ends = &end.ends;
         let ours = end.pattern(ours);
-        let fresh = link::content(ends) == Content::Fresh;
+        let fresh = link::content(ends) == BlockContent::Fresh;
         if !fresh {
             sender.prepare(&mut |position, bytes| ours.fill(position, bytes))?;
         }

@@ -3,7 +3,7 @@
 use std::io;
 
 use pipeio_harness::pattern::Pattern;
-use pipeio_harness::send::{Content, Moved, Sender};
+use pipeio_harness::send::{BlockContent, Moved, Sender};
 use pipeio_harness::usage::{monotonic_ns, thread_cpu_ns};
 
 use crate::link::{self, Handle, Link};
@@ -20,7 +20,7 @@ struct SourceEnd<'a> {
     end: &'a TrialEnd,
     sender: Box<dyn Sender + Send>,
     pattern: Pattern,
-    content: Content,
+    content: BlockContent,
     block: usize,
     busy: SimulatedWork,
     position: u64,
@@ -33,7 +33,7 @@ pub(super) fn run(end: &TrialEnd, link: &dyn Link, handle: Handle) -> io::Result
     let content = link::content(ends);
     let mut sender = link.sender(handle, ends)?;
     let pattern = end.pattern(0);
-    if content == Content::Prepared {
+    if content == BlockContent::Prepared {
         sender.prepare(&mut |position, bytes| {
             pattern.fill(position, &mut *bytes);
             if ends.content == pipemark_model::Content::Text {
@@ -99,7 +99,7 @@ impl SourceEnd<'_> {
     /// The speed of the source without the transfer, in bytes per second; `None` if the source generates no content and
     /// does no work.
     fn speed_without_transfer(&mut self) -> io::Result<Option<f64>> {
-        if self.content == Content::Prepared && self.busy.seconds() == 0.0 {
+        if self.content == BlockContent::Prepared && self.busy.seconds() == 0.0 {
             return Ok(None);
         }
         ceiling(thread_cpu_ns, self.busy.seconds(), || self.make(0).map(|()| self.block)).map(Some)
@@ -108,7 +108,7 @@ impl SourceEnd<'_> {
     /// Generates the block at `position`, if each block is to be newly written.
     #[inline]
     fn make(&mut self, position: u64) -> io::Result<()> {
-        if self.content == Content::Fresh {
+        if self.content == BlockContent::Fresh {
             self.pattern.fill(position, self.sender.fresh(self.block)?);
             self.written += self.block as u64;
         }
