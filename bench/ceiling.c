@@ -70,7 +70,12 @@ WIDEST static uint64_t check(const uint64_t *words, size_t count, uint64_t first
 int main(int argc, char **argv) {
     size_t block = argc == 4 ? strtoul(argv[2], NULL, 10) : 0;
 
-    if (!block || block % 8) {
+    const char *const names[] = {"copy", "make", "check"};
+    enum { COPY, MAKE, CHECK, UNKNOWN } what = block && block % 8 == 0 ? COPY : UNKNOWN;
+
+    while (what < UNKNOWN && strcmp(argv[1], names[what]))
+        what++;
+    if (what == UNKNOWN) {
         fprintf(stderr, "usage: ceiling copy|make|check BLOCK MILLISECONDS\n");
         return 2;
     }
@@ -91,10 +96,10 @@ int main(int argc, char **argv) {
     do {
         /* Reading this clock is a system call. */
         for (size_t done = 0; done < (4 << 20); done += block, bytes += block) {
-            if (argv[1][0] == 'c') {
+            if (what == COPY) {
                 memcpy(to, from, block);
                 __asm__ volatile("" : : "r"(to) : "memory");
-            } else if (argv[1][0] == 'm') {
+            } else if (what == MAKE) {
                 make((uint64_t *)to, block / 8, position / 8 * STEP);
                 position += block;
                 __asm__ volatile("" : : "r"(to) : "memory");
@@ -117,6 +122,6 @@ int main(int argc, char **argv) {
         fprintf(stderr, "the block is not what was written\n");
         return 1;
     }
-    printf("%.0f\n", argv[1][0] == 'c' ? bytes * 1e9 / (end - begin) : fastest);
+    printf("%.0f\n", what == COPY ? bytes * 1e9 / (end - begin) : fastest);
     return 0;
 }
