@@ -1,6 +1,6 @@
 //! `pipemark gen` and `pipemark sink` on the command line.
 
-use crate::program::PIPEMARK;
+use crate::program::{PIPEMARK, eventually, sleeps};
 use std::fs::{self, File, OpenOptions};
 use std::io::{Read, Write, pipe};
 use std::process::{Command, Output, Stdio};
@@ -172,7 +172,8 @@ fn ctrl_c_reports_the_bytes_that_arrived() {
             .unwrap();
         let mut stdin = child.stdin.take().unwrap();
         stdin.write_all(b"abc\n").unwrap();
-        std::thread::sleep(std::time::Duration::from_millis(300));
+        // It has read the bytes, counted them, and waits for more.
+        eventually("the bytes are counted", || pipeio::pipe::fill(&stdin).unwrap() == 0 && sleeps(child.id()));
         let process = rustix::process::Pid::from_child(&child);
         rustix::process::kill_process(process, rustix::process::Signal::INT).unwrap();
         // The program ends although its input is still open.
@@ -184,7 +185,7 @@ fn ctrl_c_reports_the_bytes_that_arrived() {
     }
 }
 
-/// As in iperf3, the bytes after the last whole interval get a line too.
+/// As in iperf3, the columns have headings, and the bytes after the last whole interval get a line too.
 #[test]
 fn every_byte_is_in_the_line_of_an_interval() {
     let mut child = pipemark(&["sink", "--interval", "100ms"])
@@ -203,6 +204,8 @@ fn every_byte_is_in_the_line_of_an_interval() {
     let stdout = text(&output.stdout);
     let (report, intervals): (Vec<&str>, Vec<&str>) = stdout.lines().partition(|line| line.contains(" bytes, "));
     assert!(report.len() == 1 && stdout.ends_with(&format!("{}\n", report[0])), "{stdout}");
+    assert_eq!(intervals[0].split_whitespace().collect::<Vec<_>>(), ["Interval", "Transfer", "Rate"], "{stdout}");
+    assert!(intervals.len() > 1 && intervals[1..].iter().all(|line| line.contains(" sec ")), "{stdout}");
     // On a busy machine, both writes may be in one interval.
     let kib =
         |line: &&str| line.split_once(" KiB  ").and_then(|(before, _)| before.rsplit(' ').next()?.parse::<f64>().ok());

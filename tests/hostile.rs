@@ -1,8 +1,9 @@
-//! Runs tests/hostile.py: `lines` and `relay` under signals, limits, odd descriptors and files that change.
+//! Runs tests/hostile.py: `lines`, `relay` and other verbs under signals, limits, odd descriptors, files that change and
+//! other users.
 
 use std::process::Command;
 
-use crate::program::PIPEMARK;
+use crate::program::{PIPEMARK, report_skip};
 
 /// Cases that wait little.
 #[test]
@@ -32,4 +33,7 @@ fn hostile(tries: u32, seconds: &str, words: &[&str]) {
     let output = command.output().unwrap();
     let printed = String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{printed}");
+    for (case, why) in printed.lines().filter_map(|line| line.strip_prefix("skip  ")?.split_once(": ")) {
+        report_skip(case, why);
+    }
 }

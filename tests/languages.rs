@@ -5,10 +5,8 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
-use std::thread::sleep;
-use std::time::{Duration, Instant};
 
-use crate::program::PIPEMARK;
+use crate::program::{PIPEMARK, eventually};
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -76,9 +74,13 @@ impl FakeEntrants {
     }
 
     fn assert_nothing_is_left(&self) {
-        let left = fs::read_dir(self.path("tmp")).unwrap().count();
-        assert_eq!(left, 0, "temporary files are left");
+        assert_eq!(self.files(), 0, "temporary files are left");
         assert_eq!(self.sleepers(), [""; 0], "processes are left");
+    }
+
+    /// The number of temporary files.
+    fn files(&self) -> usize {
+        fs::read_dir(self.path("tmp")).unwrap().count()
     }
 
     fn sleepers(&self) -> Vec<String> {
@@ -173,19 +175,13 @@ fn a_hanging_program_is_killed_and_its_stderr_shown() {
 fn interrupted(fake_entrants: &FakeEntrants, signal: rustix::process::Signal) -> Option<i32> {
     let suite = fake_entrants.suite(&["hangs"]);
     let mut run = fake_entrants.command(&["run", &suite, "--quiet"]).stderr(Stdio::null()).spawn().unwrap();
-    let begin = Instant::now();
-    while fake_entrants.sleepers().is_empty() {
-        assert!(begin.elapsed() < Duration::from_secs(60), "the entrant does not start");
-        sleep(Duration::from_millis(20));
-    }
+    eventually("the entrant starts", || !fake_entrants.sleepers().is_empty());
     rustix::process::kill_process(rustix::process::Pid::from_child(&run), signal).unwrap();
     let status = run.wait().unwrap();
-    let begin = Instant::now();
-    while !fake_entrants.sleepers().is_empty() && begin.elapsed() < Duration::from_secs(30) {
-        sleep(Duration::from_millis(20));
-    }
-    sleep(Duration::from_millis(100));
-    fake_entrants.assert_nothing_is_left();
+    // If pipemark was killed, the guards remove what it left.
+    eventually("all processes and files are removed", || {
+        fake_entrants.sleepers().is_empty() && fake_entrants.files() == 0
+    });
     status.code()
 }
 

@@ -1,5 +1,5 @@
 //! Rules for the layout of the source tree that the compiler doesn't check: docs/architecture.md names every crate and
-//! module, no crate depends on the program, and directories have no cyclic dependencies.
+//! module, no crate depends on the program, directories have no cyclic dependencies, and each type name has one meaning.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -215,6 +215,32 @@ fn no_crate_depends_on_the_program() {
             "{directory:?}"
         );
     }
+}
+
+/// The name of the type that a line of code defines.
+fn defined(line: &str) -> Option<&str> {
+    let line = line.trim_start();
+    let line = line.strip_prefix("pub").map_or(line, |rest| rest.split_once(' ').map_or(rest, |(_, rest)| rest));
+    let rest = ["struct ", "enum ", "trait ", "union "].iter().find_map(|keyword| line.strip_prefix(keyword))?;
+    rest.split(|c: char| !c.is_alphanumeric() && c != '_').next().filter(|name| !name.is_empty())
+}
+
+#[test]
+fn each_type_name_has_one_meaning() {
+    // These mean the same in each place; the last runs the examples of a page as tests.
+    const SAME: [&str; 4] = ["Direction", "HyperfineResult", "Pipe", "Safety"];
+    let mut places: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+    for directory in crates() {
+        for (module, code) in modules(&directory.join("src")) {
+            let place = format!("{} {}", name(&directory), module.join("::"));
+            for defined in code.lines().filter_map(defined) {
+                places.entry(defined.to_owned()).or_default().insert(place.clone());
+            }
+        }
+    }
+    assert_eq!(places["PipelineReport"], BTreeSet::from(["pipemark-watch report".to_owned()]));
+    places.retain(|name, places| places.len() > 1 && !SAME.contains(&name.as_str()));
+    assert_eq!(places, BTreeMap::new());
 }
 
 #[test]

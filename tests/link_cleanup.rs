@@ -5,7 +5,7 @@ use std::os::unix::process::ExitStatusExt;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::program::{RunningProgram, placement, posix_queues, report_skip, samples, trials};
+use crate::program::{RunningProgram, TIMEOUT, placement, posix_queues, report_skip, samples, trials};
 use rustix::process::{Pid, Signal, kill_process};
 
 const LINKS: [&str; 13] = [
@@ -181,9 +181,11 @@ fn a_stopped_keeper_is_done_without() {
         let keeper = nth_process_of_next_run(&mut started, &mut Vec::new(), 0).unwrap();
         // A keeper that is stopped before its exec would block the call that starts it.
         let name = || fs::read(format!("/proc/{keeper}/cmdline")).unwrap_or_default();
-        while !started.is_over() && !name().ends_with(b"__end\0") {}
-        let _ = kill_process(Pid::from_raw(keeper as i32).unwrap(), Signal::STOP);
         let begin = Instant::now();
+        while !started.is_over() && !name().ends_with(b"__end\0") {
+            assert!(begin.elapsed() < TIMEOUT, "{link}: the keeper doesn't start");
+        }
+        let _ = kill_process(Pid::from_raw(keeper as i32).unwrap(), Signal::STOP);
         let (ended, left) = started.end();
         assert!(left.is_empty(), "{link}: {left:?}");
         assert!(matches!(ended.code(), Some(0 | 1)), "{ended:?} after {:?}", begin.elapsed());
@@ -213,7 +215,7 @@ fn no_posix_queue_remains() {
     // Queues of parallel tests disappear soon.
     let mut left = ours(posix_queues().unwrap());
     let begin = Instant::now();
-    while !left.is_empty() && begin.elapsed() < Duration::from_secs(5) {
+    while !left.is_empty() && begin.elapsed() < TIMEOUT {
         thread::sleep(Duration::from_millis(50));
         let now = ours(posix_queues().unwrap());
         left.retain(|name| now.contains(name) && !before.contains(name));

@@ -8,9 +8,8 @@ use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::thread;
-use std::time::Duration;
 
-use crate::program::{PIPEMARK, report_skip};
+use crate::program::{PIPEMARK, eventually, report_skip};
 use rustix::process::{Pid, Signal, kill_process};
 
 fn relay(words: &[&str]) -> Command {
@@ -259,7 +258,7 @@ fn a_pause_loses_nothing() {
 #[test]
 fn on_one_cpu_the_relay_yields_to_its_writer() {
     // The scheduling policy is field 41 of /proc/PID/stat. SCHED_BATCH is 3.
-    const SCRIPT: &str = "$RELAY < <(yes) >/dev/null & for _ in {1..100}; do policy=$(cut -d' ' -f41 /proc/$!/stat); [ $policy = 3 ] && break; sleep 0.05; done
+    const SCRIPT: &str = "$RELAY < <(yes) >/dev/null & for _ in {1..1200}; do policy=$(cut -d' ' -f41 /proc/$!/stat); [ $policy = 3 ] && break; sleep 0.05; done
         kill $!; echo $policy";
     let policy = |bound: &[&str]| {
         let mut words = [bound, &["bash", "-c", SCRIPT]].concat().into_iter();
@@ -325,11 +324,7 @@ fn a_buffer_gives_its_memory_back() {
     let mut arrived = vec![0; 40 << 20];
     reader.read_exact(&mut arrived).unwrap();
     assert!(arrived == content(40 << 20));
-    let given_back = (0..200).any(|_| {
-        thread::sleep(Duration::from_millis(50));
-        resident() < 4 << 20
-    });
-    assert!(given_back, "{}", resident());
+    eventually("memory is given back", || resident() < 4 << 20);
     drop(writer);
     assert!(child.wait().unwrap().success());
 }
@@ -405,10 +400,8 @@ fn a_relay_without_a_limit_is_not_changed() {
             .stdin(Stdio::null())
             .spawn()
             .unwrap();
-        // Wait until setpriv has become the other user.
-        while fs::metadata(format!("/proc/{}", other.id())).unwrap().uid() == 0 {
-            thread::sleep(Duration::from_millis(5));
-        }
+        let uid = || fs::metadata(format!("/proc/{}", other.id())).unwrap().uid();
+        eventually("setpriv becomes the other user", || uid() != 0);
         let output = set(other.id(), "limit=1m");
         other.kill().unwrap();
         other.wait().unwrap();

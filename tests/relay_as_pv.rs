@@ -2,17 +2,18 @@
 //! and limits, progress is correct, and full disks, readers that leave early and empty inputs are handled.
 
 use std::fs::{self, File, OpenOptions};
-use std::io::{Read, Write};
+use std::io::{BufRead, BufReader, Read, Seek, Write};
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, Command, Output, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use rustix::fs::{CWD, FileType, mknodat};
 use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
-use crate::program::PIPEMARK;
+use crate::program::{PIPEMARK, eventually, sleeps};
 
 /// Bytes that depend on their position.
 fn content(bytes: usize) -> Vec<u8> {
@@ -25,10 +26,14 @@ fn relay(words: &[&str]) -> Command {
     command
 }
 
+/// Starts a relay whose standard input, output and error are pipes.
+fn start(words: &[&str]) -> Child {
+    relay(words).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+}
+
 /// Writes `bytes` to the program's standard input, a pipe, in pieces of this size. Returns its output.
 fn pipe_through(words: &[&str], bytes: &[u8], piece: usize) -> Output {
-    let mut command = relay(words);
-    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut child = start(words);
     let mut input = child.stdin.take().unwrap();
     thread::scope(|scope| {
         scope.spawn(move || bytes.chunks(piece).for_each(|piece| input.write_all(piece).unwrap()));
@@ -39,6 +44,20 @@ fn pipe_through(words: &[&str], bytes: &[u8], piece: usize) -> Output {
 /// The lines of `--progress json`.
 fn lines(output: &Output) -> Vec<Value> {
     String::from_utf8_lossy(&output.stderr).lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+/// The words that print progress every 10 ms.
+const PROGRESS: [&str; 4] = ["--progress", "text", "--interval", "10ms"];
+const JSON: [&str; 4] = ["--progress", "json", "--interval", "10ms"];
+
+/// The lines on standard error as they come: at most those of a minute, so that a test that waits for one of them ends.
+fn messages(child: &mut Child) -> impl Iterator<Item = String> + use<> {
+    BufReader::new(child.stderr.take().unwrap()).lines().map(Result::unwrap).take(6000)
+}
+
+/// The objects of `--progress json` as they come.
+fn reports(child: &mut Child) -> impl Iterator<Item = Value> + use<> {
+    messages(child).map(|line| serde_json::from_str(&line).unwrap())
 }
 
 /// pv: "cat" and transfers of files and pipes; mbuffer: checksums at several buffer and block sizes, with -P and -p.
@@ -66,6 +85,106 @@ fn bytes_stay_as_they_were() {
     assert!(pipe_through(&["--buffer", "1m"], &small, 7).stdout == small, "small pieces");
 }
 
+/// pv -q and mbuffer -q: without --progress nothing is printed.
+#[test]
+fn without_progress_nothing_is_printed() {
+    for words in [&[][..], &["--buffer", "1m", "--start-at", "50"], &["--limit", "100m"]] {
+        let output = pipe_through(words, &content(100_000), 5000);
+        assert!(output.status.success() && output.stdout.len() == 100_000, "{words:?}: {:?}", output.status);
+        assert_eq!(String::from_utf8_lossy(&output.stderr), "", "{words:?}");
+    }
+}
+
+/// pv: several inputs, one of which can't be read. The others arrive.
+#[test]
+fn an_unreadable_input_is_the_failure_of_its_reader_alone() {
+    let directory = tempfile::tempdir().unwrap();
+    for (name, bytes) in [("a", content(100_000)), ("c", content(200_000))] {
+        fs::write(directory.path().join(name), bytes).unwrap();
+    }
+    for words in ["", "--buffer 1m", "--limit 1g"] {
+        let script = format!("cat a b c | {PIPEMARK} relay {words} | cat; echo \"${{PIPESTATUS[*]}}\" >&2");
+        let output = Command::new("bash").args(["-c", &script]).current_dir(&directory).output().unwrap();
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert!(stderr.starts_with("cat: b: ") && stderr.ends_with("\n1 0 0\n"), "{words}: {stderr}");
+        assert!(output.stdout == [content(100_000), content(200_000)].concat(), "{words}");
+    }
+}
+
+/// mbuffer: a buffer smaller than what its reader requests at once.
+#[test]
+fn a_reader_may_request_more_than_the_buffer_holds() {
+    let bytes = content(3 << 20);
+    for buffer in ["1", "64k"] {
+        let mut child = start(&["--buffer", buffer, "--capacity", "keep"]);
+        let (mut input, mut output) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());
+        thread::scope(|scope| {
+            let bytes = &bytes;
+            scope.spawn(move || input.write_all(bytes).unwrap());
+            for piece in bytes.chunks(1 << 20) {
+                let mut arrived = vec![0; piece.len()];
+                output.read_exact(&mut arrived).unwrap();
+                assert!(arrived == piece, "{buffer}");
+            }
+        });
+        assert!(output.read(&mut [0]).unwrap() == 0 && child.wait().unwrap().success(), "{buffer}");
+    }
+}
+
+/// mbuffer -p and -P: the buffer becomes full, reading pauses until the reader has taken enough, and then goes on.
+#[test]
+fn a_slow_reader_gets_all_bytes_in_order() {
+    let (mut reader, mut output) = std::io::pipe().unwrap();
+    // The output's pipe is full from the start, so that no byte passes through while the buffer fills.
+    let held = pipeio::pipe::capacity(&output).unwrap();
+    output.write_all(&vec![0; held]).unwrap();
+    let words = [&["--buffer", "1m", "--start-at", "50", "--stop-at", "25", "--capacity", "keep"], &JSON[..]].concat();
+    let command = &mut relay(&words);
+    let mut child = command.stdin(Stdio::piped()).stdout(output).stderr(Stdio::piped()).spawn().unwrap();
+    // The command keeps its own descriptor of the output.
+    command.stdout(Stdio::null());
+    let (mut input, mut reports) = (child.stdin.take().unwrap(), reports(&mut child));
+    let bytes = content(3 << 20);
+    let sent = bytes.clone();
+    let source = thread::spawn(move || input.write_all(&sent).unwrap());
+    let mut arrived = Vec::new();
+    let mut take = |bytes: usize| (&mut reader).take(bytes as u64).read_to_end(&mut arrived).unwrap();
+    let full = reports.find(|line| line["buffered"] == 1 << 20).expect("the buffer becomes full");
+    assert_eq!(full["read"], 1 << 20, "{full}");
+    // The fill level stays above its mark.
+    take(held + (1 << 19));
+    let paused = reports.find(|line| line["written"].as_u64() >= Some(1 << 19)).expect("bytes are written");
+    assert_eq!(paused["read"], 1 << 20, "{paused}");
+    // It falls below the mark.
+    take(300 << 10);
+    reports.find(|line| line["read"].as_u64() > Some(1 << 20)).expect("reading goes on");
+    take(usize::MAX);
+    assert!(arrived[held..] == bytes, "{} bytes", arrived.len() - held);
+    source.join().unwrap();
+    assert!(child.wait().unwrap().success());
+}
+
+/// pv and mbuffer: after a reader that leaves early, the relay ends as cat does. What is left in the buffer is reported.
+#[test]
+fn a_reader_that_leaves_early_ends_the_relay() {
+    for words in [&[][..], &["--buffer", "1m"], &["--limit", "1g"], &JSON] {
+        let command = &mut relay(words);
+        let zeros = File::open("/dev/zero").unwrap();
+        let mut child = command.stdin(zeros).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let mut output = child.stdout.take().unwrap();
+        output.read_exact(&mut [0; 1000]).unwrap();
+        if words.first() == Some(&"--buffer") {
+            eventually("the buffer is full", || sleeps(child.id()));
+        }
+        drop(output);
+        let ended = child.wait_with_output().unwrap();
+        assert_eq!(ended.status.signal(), Some(Signal::PIPE.as_raw()), "{words:?}");
+        let stderr = String::from_utf8_lossy(&ended.stderr);
+        let is_reported = stderr.contains(" bytes were read but not delivered\n");
+        assert_eq!(is_reported, words.first() == Some(&"--buffer"), "{words:?}: {stderr}");
+    }
+}
+
 /// mbuffer and pv: an empty input, and an input of one byte.
 #[test]
 fn inputs_of_zero_and_one_bytes_are_passed_on() {
@@ -82,8 +201,7 @@ fn inputs_of_zero_and_one_bytes_are_passed_on() {
 /// mbuffer: -P delays output until the buffer reaches the mark, and writes everything when the input ends.
 #[test]
 fn below_its_mark_nothing_is_written_before_the_end_or_a_pause() {
-    let mut child =
-        relay(&["--buffer", "4m", "--start-at", "50"]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    let mut child = start(&["--buffer", "4m", "--start-at", "50"]);
     let (mut input, mut output) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());
     let begin = Instant::now();
     input.write_all(b"less than a half").unwrap();
@@ -119,22 +237,69 @@ fn nothing_is_held_back() {
     }
 }
 
-/// pv: the total from -s or, without -s, from the size of the input file; numeric output that ends with the total.
+/// pv: the percentage and the time left, of the total from -s or, without -s, of the input file's size; and numeric
+/// output that ends with the total.
 #[test]
 fn progress_reports_the_percentage_and_the_total() {
-    let directory = tempfile::tempdir().unwrap();
-    let path = directory.path().join("content");
-    fs::write(&path, content(1_000_000)).unwrap();
-    let command = &mut relay(&["--progress", "json", "--interval", "10ms", "--limit", "5m"]);
-    let output = command.stdin(File::open(&path).unwrap()).output().unwrap();
-    let printed = lines(&output);
-    let last = printed.last().unwrap();
-    assert_eq!((&last["written"], &last["size"], &last["ended"]), (&1_000_000.into(), &1_000_000.into(), &true.into()));
-    assert!(printed.len() > 1, "it takes a fifth of a second");
-    let written: Vec<u64> = printed.iter().map(|line| line["written"].as_u64().unwrap()).collect();
-    assert!(written.is_sorted(), "{written:?}");
-    let output = pipe_through(&["--progress", "--size", "1000"], &content(1000), 1000);
-    assert!(String::from_utf8_lossy(&output.stderr).contains("1000 B written"), "{:?}", output.stderr);
+    let mut file = tempfile::tempfile().unwrap();
+    file.write_all(&content(1 << 20)).unwrap();
+    let start = |form: &[&str]| {
+        let command = &mut relay(&[form, &["--capacity", "keep"]].concat());
+        (&file).rewind().unwrap();
+        let input = file.try_clone().unwrap();
+        let mut child = command.stdin(input).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        (child.stdout.take().unwrap(), child)
+    };
+    // The reader takes nothing, then half, then all.
+    let (mut output, mut child) = start(&PROGRESS);
+    let mut lines = messages(&mut child);
+    let first = lines.next().unwrap();
+    assert!(first.contains("  0 B delivered  ") && first.ends_with("  0.0 %"), "{first}");
+    output.read_exact(&mut vec![0; 1 << 19]).unwrap();
+    let half = lines.find(|line| line.contains("  50.0 %")).expect("half is shown");
+    assert!(half.contains("  512 KiB delivered  ") && half.ends_with(" left"), "{half}");
+    output.read_to_end(&mut Vec::new()).unwrap();
+    let last = lines.last().unwrap();
+    assert!(last.contains("  1 MiB written  ") && !last.contains(" left"), "{last}");
+    assert!(child.wait().unwrap().success());
+
+    let (mut output, mut child) = start(&JSON);
+    let mut reports = reports(&mut child);
+    let first = reports.next().unwrap();
+    assert_eq!((&first["delivered"], &first["size"], &first["left_ns"]), (&0.into(), &(1 << 20).into(), &Value::Null));
+    output.read_exact(&mut vec![0; 1 << 19]).unwrap();
+    let half = reports.find(|line| line["delivered"] == 1 << 19).expect("half is shown");
+    assert!(half["left_ns"].as_u64() > Some(0) && half["ended"] == false, "{half}");
+    output.read_to_end(&mut Vec::new()).unwrap();
+    let rest: Vec<Value> = reports.collect();
+    let written: Vec<u64> = rest.iter().map(|line| line["written"].as_u64().unwrap()).collect();
+    let last = rest.last().unwrap();
+    assert!(written.is_sorted() && last["written"] == 1 << 20 && last["ended"] == true, "{rest:?}");
+    assert!(child.wait().unwrap().success());
+}
+
+/// pv: more bytes than -s announced are more than 100 %, and then the time left is unknown.
+#[test]
+fn more_bytes_than_announced_are_more_than_all() {
+    for (form, size) in [(&PROGRESS, "1000"), (&JSON, "1000"), (&PROGRESS, "4000")] {
+        let mut child = start(&[&form[..], &["--size", size]].concat());
+        let mut lines = messages(&mut child);
+        let (mut input, mut output) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());
+        let first = lines.next().unwrap();
+        assert!(form == &JSON || first.ends_with("  0.0 %"), "{first}");
+        input.write_all(&content(1500)).unwrap();
+        output.read_exact(&mut [0; 1500]).unwrap();
+        let more = match (form == &JSON, size) {
+            (true, _) => "\"delivered\":1500,",
+            (false, "1000") => "  150.0 %",
+            _ => "  37.5 %",
+        };
+        let line = lines.find(|line| line.contains(more)).expect("it is shown");
+        let no_time = if form == &JSON { line.contains("\"left_ns\":null") } else { line.ends_with(more) };
+        assert_eq!(no_time, size == "1000", "{line}");
+        drop(input);
+        assert!(output.read(&mut [0]).unwrap() == 0 && child.wait().unwrap().success());
+    }
 }
 
 /// pv #8 and #28: with a buffer, bytes count as delivered once the reader has taken them.
@@ -142,23 +307,17 @@ fn progress_reports_the_percentage_and_the_total() {
 fn bytes_not_taken_by_the_reader_are_undelivered() {
     let (input, mut writer) = std::io::pipe().unwrap();
     let (mut reader, output) = std::io::pipe().unwrap();
-    let command = &mut relay(&["--buffer", "4m", "--progress", "json", "--interval", "10ms"]);
+    let command = &mut relay(&[&["--buffer", "4m"], &JSON[..]].concat());
     let mut child = command.stdin(input).stdout(output).stderr(Stdio::piped()).spawn().unwrap();
     writer.write_all(&content(2_000_000)).unwrap();
-    let mut stderr = std::io::BufRead::lines(std::io::BufReader::new(child.stderr.take().unwrap()));
-    let full = stderr.find_map(|line| {
-        let line: Value = serde_json::from_str(&line.unwrap()).unwrap();
-        (line["read"] == 2_000_000 && line["written"].as_u64() > Some(0)).then_some(line)
-    });
+    let mut reports = reports(&mut child);
+    let full = reports.find(|line| line["read"] == 2_000_000 && line["written"].as_u64() > Some(0));
     assert_eq!(full.unwrap()["delivered"], 0);
     reader.read_exact(&mut [0; 1000]).unwrap();
-    let taken = stderr.find_map(|line| {
-        let line: Value = serde_json::from_str(&line.unwrap()).unwrap();
-        line["delivered"].as_u64().filter(|&bytes| bytes > 0)
-    });
-    assert_eq!(taken, Some(1000));
+    let taken = reports.find(|line| line["delivered"].as_u64() > Some(0));
+    assert_eq!(taken.unwrap()["delivered"], 1000);
     drop((reader, writer));
-    drop(stderr);
+    drop(reports);
     child.wait().unwrap();
 }
 
@@ -197,6 +356,37 @@ fn a_full_disk_is_an_error() {
     assert!(stderr.contains("1 byte was read but not delivered"), "{stderr}");
 }
 
+/// mbuffer: the disk becomes full in mid-stream. What was written stays.
+#[test]
+fn a_disk_that_becomes_full_keeps_what_was_written() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("output");
+    let bytes = content(300_000);
+    for words in ["", "--buffer 1m", "--limit 1g", "--progress json"] {
+        // A limit on the size of files acts like a full disk. Bash counts it in KiB.
+        let script = format!("trap '' XFSZ; ulimit -f 100; exec {PIPEMARK} relay {words} >{}", path.display());
+        let mut child =
+            Command::new("bash").args(["-c", &script]).stdin(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let _ = child.stdin.take().unwrap().write_all(&bytes);
+        let output = child.wait_with_output().unwrap();
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.code() == Some(1) && stderr.contains("File too large"), "{words}: {stderr}");
+        assert_eq!(stderr.contains("read but not delivered"), words.starts_with("--buffer"), "{words}: {stderr}");
+        assert!(fs::read(&path).unwrap() == bytes[..100 << 10], "{words}");
+    }
+}
+
+/// mbuffer: a buffer that the system refuses.
+#[test]
+fn a_buffer_beyond_the_memory_limit_is_refused() {
+    let script = format!("ulimit -v 1000000; exec {PIPEMARK} relay --buffer 2g");
+    let output = Command::new("bash").args(["-c", &script]).stdin(Stdio::null()).output().unwrap();
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{stderr}");
+    assert!(stderr.starts_with("pipemark: no memory for the buffer: "), "{stderr}");
+    assert!(stderr.ends_with("; use a smaller --buffer\n") && stderr.lines().count() == 1, "{stderr}");
+}
+
 /// pv: the output ends when the input ends, even if nobody reads standard error.
 #[test]
 fn a_blocked_standard_error_does_not_hold_back_the_end_of_the_output() {
@@ -207,14 +397,7 @@ fn a_blocked_standard_error_does_not_hold_back_the_end_of_the_output() {
     let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(stderr).spawn().unwrap();
     let mut output = child.stdout.take().unwrap();
     let end = thread::spawn(move || output.read_to_end(&mut Vec::new()).unwrap());
-    let begin = Instant::now();
-    while !end.is_finished() {
-        if begin.elapsed() > Duration::from_secs(20) {
-            child.kill().unwrap();
-            panic!("the output doesn't end");
-        }
-        thread::sleep(Duration::from_millis(5));
-    }
+    eventually("the output ends", || end.is_finished());
     assert!(child.wait().unwrap().success());
 }
 
@@ -244,15 +427,30 @@ fn each_line_is_one_write() {
 #[test]
 fn a_background_job_draws_nothing() {
     let directory = tempfile::tempdir().unwrap();
-    let path = directory.path().join("content");
-    fs::write(&path, content(300_000)).unwrap();
-    // At this limit, the relay takes a third of a second.
-    let job = format!("{PIPEMARK} relay --progress --interval 10ms --limit 1m <{} >/dev/null", path.display());
+    let path = directory.path().join("fifo");
+    mknodat(CWD, &path, FileType::Fifo, 0o600.into(), 0).unwrap();
+    // A relay that draws nothing is ended after a minute.
+    let relay = format!("timeout --foreground 60 {PIPEMARK} relay --progress --interval 10ms");
+    let job = format!("{relay} <{} >/dev/null", path.display());
     for (script, is_drawn) in [(job.clone(), true), (format!("set -m; {job} & wait"), false)] {
         let mut terminal = Command::new("script");
         terminal.args(["-qec", &format!("bash -c '{script}'"), "/dev/null"]).env("TERM", "xterm").stdin(Stdio::null());
-        let output = terminal.output().expect("script starts");
-        let text = String::from_utf8_lossy(&output.stdout);
+        let mut terminal = terminal.stdout(Stdio::piped()).spawn().expect("script starts");
+        // The relay runs as long as this FIFO is open.
+        let input = OpenOptions::new().write(true).open(&path).unwrap();
+        let mut output = terminal.stdout.take().unwrap();
+        let (mut text, mut piece) = (String::new(), [0; 4096]);
+        while is_drawn && !text.contains("\x1b[K") {
+            let length = output.read(&mut piece).unwrap();
+            assert!(length > 0, "it draws nothing: {text:?}");
+            text += &String::from_utf8_lossy(&piece[..length]);
+        }
+        if !is_drawn {
+            thread::sleep(Duration::from_millis(200));
+        }
+        drop(input);
+        output.read_to_string(&mut text).unwrap();
+        terminal.wait().unwrap();
         assert!(text.contains("written"), "{script}: {text:?}");
         assert_eq!(text.contains("\x1b[K"), is_drawn, "{script}: {text:?}");
     }
@@ -289,28 +487,17 @@ fn a_stopped_relay_prints_nothing_for_the_missed_intervals() {
     assert!(printed.len() as u128 <= running.as_millis() / 10 + 3, "{} lines in {running:?}", printed.len());
 }
 
-/// Whether all threads of a process wait.
-fn sleeps(child: &Child) -> bool {
-    let tasks = fs::read_dir(format!("/proc/{}/task", child.id())).unwrap();
-    tasks.flatten().all(|task| fs::read_to_string(task.path().join("stat")).is_ok_and(|stat| stat.contains(") S ")))
-}
-
 /// pv: a signal ends the display.
 #[test]
 fn a_signal_ends_the_display_with_the_total() {
     for words in [&["--progress"][..], &["--progress", "--buffer", "1m"]] {
-        let command = &mut relay(words);
-        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let mut child = start(words);
         // The input stays open: `wait` would close the child's own.
         let mut input = child.stdin.take().unwrap();
         input.write_all(b"abc").unwrap();
         child.stdout.as_mut().unwrap().read_exact(&mut [0; 3]).unwrap();
         // Only now does the relay know that the bytes are written.
-        let begin = Instant::now();
-        while !sleeps(&child) {
-            assert!(begin.elapsed() < Duration::from_secs(60), "{words:?} doesn't wait for input");
-            thread::sleep(Duration::from_millis(5));
-        }
+        eventually("it waits for input", || sleeps(child.id()));
         // Not SIGINT, which is ignored in background jobs.
         kill_process(Pid::from_child(&child), Signal::TERM).unwrap();
         assert_eq!(child.wait().unwrap().signal(), Some(15), "{words:?}");

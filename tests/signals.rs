@@ -8,11 +8,9 @@ use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc;
 use std::thread::{self, sleep};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use crate::program::PIPEMARK;
-
-const TIMEOUT: Duration = Duration::from_secs(20);
+use crate::program::{PIPEMARK, TIMEOUT, eventually};
 
 /// A Python program that prints the number of each signal that it gets. It ends when a file exists, or when that file's
 /// directory is gone, as after a failed test.
@@ -34,14 +32,6 @@ fn catchable() -> Vec<i32> {
 fn kill(target: &str, number: i32) {
     let sent = Command::new("/bin/kill").args([&format!("-{number}"), "--", target]).status().unwrap();
     assert!(sent.success(), "{number} to {target}");
-}
-
-fn wait_until(mut condition: impl FnMut() -> bool) {
-    let begin = Instant::now();
-    while !condition() {
-        assert!(begin.elapsed() < TIMEOUT);
-        sleep(Duration::from_millis(5));
-    }
 }
 
 /// Starts a verb in a separate process group. No signal is ignored; in background jobs of a shell, some signals would
@@ -146,7 +136,7 @@ fn a_signal_that_ends_the_pipeline_ends_why_with_the_verdict() {
         for group in [true, false] {
             let child = start(&["why", "--", "sleep", "30"], Stdio::null());
             let children = format!("/proc/{0}/task/{0}/children", child.id());
-            wait_until(|| {
+            eventually("sleep runs", || {
                 let children = fs::read_to_string(&children).unwrap_or_default();
                 children
                     .split(' ')

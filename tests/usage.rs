@@ -44,6 +44,8 @@ fn dropped_verbs_name_their_replacement() {
         (&["host"][..], "pipemark list machine"),
         (&["host", "--json", "-"], "pipemark list machine"),
         (&["completions", "bash"], "pipemark --completions SHELL"),
+        (&["languages"], "pipemark run languages"),
+        (&["languages", "--build"], "pipemark list languages"),
     ] {
         let output = pipemark(words);
         assert_eq!(output.status.code(), Some(2), "{words:?}");

@@ -61,6 +61,24 @@ fn a_suite_file_is_run() {
 }
 
 #[test]
+fn both_lists_of_a_suite_name_the_trials_that_are_measured() {
+    let suite = file(SUITE.as_bytes(), ".toml");
+    let path = suite.path().to_str().unwrap();
+    let document = pipemark(&["run", path, "--json", "-"]).measured();
+    let name = |trial: &serde_json::Value| ["experiment", "id"].map(|key| trial[key].as_str().unwrap().to_owned());
+    let measured: Vec<[String; 2]> = trials(&document).into_iter().map(name).collect();
+    for words in [&["list", path][..], &["run", path, "--dry-run"]] {
+        let ended = pipemark(&[words, &["--format", "csv"]].concat());
+        assert_eq!((ended.code(), ended.stderr.as_str()), (Some(0), ""), "{words:?}");
+        let mut reader = csv::Reader::from_reader(ended.stdout.as_bytes());
+        let mut listed: Vec<[String; 2]> = reader.deserialize().map(Result::unwrap).collect();
+        // The reference comes last.
+        assert_eq!(listed.pop().unwrap()[0], "memory-copy", "{words:?}");
+        assert_eq!(listed, measured, "{words:?}");
+    }
+}
+
+#[test]
 fn scale_and_runs_on_the_command_line_override_the_suite() {
     let suite = file(SUITE.as_bytes(), ".toml");
     let words = ["run", suite.path().to_str().unwrap(), "--scale", "0.25", "--runs", "3", "--json", "-"];

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::program::{PIPEMARK, ProgramOutput, pipemark, report_skip, run, without_contention};
+use crate::program::{PIPEMARK, ProgramOutput, eventually, pipemark, report_skip, run, without_contention};
 use crate::why::Running;
 
 /// The report on a pipeline that `why` starts.
@@ -234,9 +234,7 @@ while block := os.read(0, 65536): s.sendall(block)";
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("socket");
     let mut server = std::process::Command::new(PYTHON).args(["-c", serve]).arg(&path).spawn().unwrap();
-    while !path.exists() {
-        std::thread::sleep(std::time::Duration::from_millis(20));
-    }
+    eventually("the server listens", || path.exists());
     let report = why_report(&format!("yes | {PYTHON} -c '{send}' {}", path.display()));
     let _ = server.kill();
     let _ = server.wait();

@@ -20,7 +20,7 @@ use tempfile::TempDir;
 pub const PIPEMARK: &str = env!("CARGO_BIN_EXE_pipemark");
 
 /// A time limit that no test reaches, however slow the machine is.
-const TIMEOUT: Duration = Duration::from_secs(60);
+pub const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// The environment variable that marks our processes. Children inherit it.
 const MARK: &str = "PIPEMARK_TEST_MARK";
@@ -90,6 +90,15 @@ pub fn without_contention(mut report: impl FnMut() -> Value) -> Value {
         }
     }
     report()
+}
+
+/// Waits until `happens` returns true; panics with `what` at the time limit.
+pub fn eventually(what: impl fmt::Display, mut happens: impl FnMut() -> bool) {
+    let begin = Instant::now();
+    while !happens() {
+        assert!(begin.elapsed() < TIMEOUT, "it never came to this: {what}");
+        thread::sleep(Duration::from_millis(5));
+    }
 }
 
 /// Runs `launcher WORDS` to its end; panics if it leaves anything behind.
@@ -214,10 +223,10 @@ impl RunningProgram {
                 None => thread::sleep(Duration::from_millis(2)),
             }
         };
-        // An end that the kernel kills with its parent takes a moment to disappear.
+        // An end that the kernel or a guard kills takes a moment to disappear.
         let gone = Instant::now();
         let mut processes = marked(&self.mark);
-        while !processes.is_empty() && gone.elapsed() < Duration::from_secs(5) {
+        while !processes.is_empty() && gone.elapsed() < TIMEOUT {
             thread::sleep(Duration::from_millis(2));
             processes = marked(&self.mark);
         }
@@ -262,7 +271,7 @@ fn drain(mut pipe: impl Read + Send + 'static) -> JoinHandle<String> {
 fn remaining_queues() -> Vec<String> {
     let mut lasting = sysv_queues();
     let begin = Instant::now();
-    while !lasting.is_empty() && begin.elapsed() < Duration::from_secs(5) {
+    while !lasting.is_empty() && begin.elapsed() < TIMEOUT {
         thread::sleep(Duration::from_millis(2));
         let now = sysv_queues();
         lasting.retain(|queue| now.contains(queue));
@@ -299,6 +308,13 @@ pub fn refusing<'a>(error: &'a str, names: &'a str) -> Vec<&'a str> {
 
 fn send(process: u32, signal: Signal) {
     let _ = kill_process(Pid::from_raw(process as i32).unwrap(), signal);
+}
+
+/// Whether all threads of a process wait.
+pub fn sleeps(process: u32) -> bool {
+    let waits = |stat: &Path| fs::read_to_string(stat).is_ok_and(|stat| stat.contains(") S "));
+    let threads = fs::read_dir(format!("/proc/{process}/task")).unwrap();
+    threads.flatten().all(|thread| waits(&thread.path().join("stat")))
 }
 
 /// All processes with this mark in their environment. A zombie has no environment.
