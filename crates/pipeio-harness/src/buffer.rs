@@ -73,7 +73,7 @@ impl<'a> Bytes<'a> {
     }
 
     /// Copies the first bytes to `to`, as many as fit.
-    pub fn copy_to(self, to: &mut [u8]) {
+    pub(crate) fn copy_to(self, to: &mut [u8]) {
         // SAFETY: that many bytes are readable in `self` and writable in `to`. The two don't overlap, since `to` is
         // borrowed exclusively.
         unsafe { ptr::copy_nonoverlapping(self.start.as_ptr(), to.as_mut_ptr(), self.len.min(to.len())) };
@@ -171,7 +171,7 @@ impl<'a, T: AsMut<[u8]> + ?Sized> From<&'a mut T> for BytesMut<'a> {
 ///
 /// # Errors
 /// `InvalidInput` for a block of 0 bytes.
-pub fn check_block(block: usize) -> io::Result<()> {
+pub(crate) fn check_block(block: usize) -> io::Result<()> {
     if block > 0 { Ok(()) } else { Err(crate::invalid("a block needs at least one byte")) }
 }
 

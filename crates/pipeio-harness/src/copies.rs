@@ -111,7 +111,8 @@ fn vmsplice_file(file: &OwnedFd, to: &OwnedFd) -> io::Result<()> {
     // SAFETY: `to` is a write end, so the kernel only takes references to the pages. The file changes later, but nothing
     // relies on the content: the caller compares what it reads.
     let given = unsafe { vmsplice(to.as_fd(), &[IoSliceRaw::from_slice(bytes)], SpliceFlags::empty()) };
-    // SAFETY: the mapping made above, which nothing else uses. The pipe keeps its own reference to the page.
+    // SAFETY: `start` and LEN are the start and the length of a whole mapping, which only this function knows. `bytes`,
+    // the only reference to its memory, isn't used any more. The pipe refers to the page, not to the mapping.
     unsafe { munmap(start, LEN) }?;
     whole(given?)
 }

@@ -52,7 +52,8 @@ pub fn count(file: &File) -> io::Result<CachedPages> {
         }
         // SAFETY: the mapping has `bytes` bytes, and `answers` has a byte for each of its pages.
         let asked = result_of(unsafe { libc::mincore(map, bytes, answers.as_mut_ptr()) });
-        // SAFETY: this is the mapping made above, and nothing refers to it.
+        // SAFETY: `map` and `bytes` are the start and the length of a whole mapping, which only this call of `count`
+        // knows. No reference to its memory was made, and nothing uses `map` after this call.
         unsafe { libc::munmap(map, bytes) };
         asked?;
         pages.cached += answers.iter().filter(|answer| **answer & 1 == 1).count() as u64;

@@ -1,32 +1,9 @@
 //! The parts of the benchmark `pipemark` that send, receive and measure, beyond the library [`pipeio`]. Linux only.
+//! [`send`] and [`recv`] have every method of writing to a pipe and of reading from it. [`ring`], [`vm`], [`message`],
+//! [`mq`] and [`zerocopy`] do the same for links that are not pipes. [`pattern`] is self-verifying content.
 //!
 //! **No API promise:** this crate is published only because `pipemark` depends on it, and may change in any release. To
 //! move bytes in your own program, use [`pipeio`].
-//!
-//! * [`send`]: every method of writing to a pipe, behind one trait ([`send::Sender`]).
-//! * [`recv`]: every method of reading from a pipe, behind one trait ([`recv::Receiver`]).
-//! * [`wait`]: whether to sleep, poll or spin while a pipe is full or empty.
-//! * [`buffer`]: buffers for blocks, and memory given away block by block.
-//!
-//! Links that are not pipes, with the same two traits:
-//!
-//! * [`ring`]: shared memory, without the kernel. Bytes are copied, or written and read in place.
-//! * [`vm`]: reads the sender's memory directly (process_vm_readv).
-//! * [`message`], [`mq`]: sockets and queues that carry messages of a limited size.
-//! * [`zerocopy`]: a TCP socket that sends references to pages.
-//!
-//! Building blocks of an experiment:
-//!
-//! * [`pattern`]: self-verifying content.
-//! * [`shared`]: counters and barriers shared by several processes.
-//! * [`signals`]: signals as events.
-//! * [`mod@start`]: a replacement for the start-up code of Rust's standard library.
-//! * [`usage`]: resources used by this process or by a child that has ended.
-//! * [`reap`]: reaps children and returns the resources that each child used.
-//! * [`allocator`]: an allocator that prints a message and exits when memory runs out.
-//! * [`probe`]: tests which system calls the kernel permits here.
-//! * [`file_cache`]: counts and drops the cached pages of a file.
-//! * [`copies`]: whether a call copies bytes into a pipe.
 
 pub mod allocator;
 pub mod buffer;

@@ -30,7 +30,7 @@ impl Wait {
     ///
     /// # Errors
     /// When `fd` is not open.
-    pub fn configure(self, fd: impl AsFd) -> io::Result<()> {
+    pub(crate) fn configure(self, fd: impl AsFd) -> io::Result<()> {
         let flags = fcntl_getfl(&fd)?;
         match self {
             Wait::Block => fcntl_setfl(&fd, flags - OFlags::NONBLOCK)?,

@@ -1,36 +1,10 @@
-//! Fast and correct ways to move bytes through Unix pipes, on Linux.
-//!
-//! For programs that write to pipes, read from pipes or copy between pipes at the kernel's full speed. Bytes that were
-//! sent don't change before they are read.
-//!
-//! * [`copy`], [`Relay`]: copy bytes between two descriptors of any type.
-//! * [`Gifts`], [`Gift`]: send memory without copying it. The sender can't change the memory afterwards.
-//! * [`lines`]: apply a function to each line of text at the speed of the pipe (feature `lines`, on by default).
-//! * [`Pipe`]: a pipe, its capacity and its fill level.
-//! * [`memory`]: buffers on base pages or huge pages.
-//! * [`wait`]: wait until a descriptor is ready.
+//! Fast and correct ways to move bytes through Unix pipes, on Linux. Bytes that were sent don't change before they are
+//! read. [`copy`] and [`Relay`] copy bytes between two descriptors of any type, [`Gifts`] send memory without copying it,
+//! [`lines`] applies a function to each line of text (feature `lines`, on by default), and a [`Pipe`] has a capacity and
+//! a fill level.
 //!
 //! All functions accept blocking and non-blocking descriptors. With poll, epoll or an async runtime, wait until the
 //! descriptor is ready and then repeat the call: see `examples/tokio.rs`.
-//!
-//! ```
-//! use std::io::{Read, Write};
-//!
-//! # fn main() -> std::io::Result<()> {
-//! let (reader, mut source) = std::io::pipe()?;
-//! let (mut sink, writer) = std::io::pipe()?;
-//! source.write_all(b"from one pipe into the other")?;
-//! drop(source);
-//!
-//! let report = pipeio::copy(&reader, &writer)?;
-//! println!("{} bytes by {}", report.bytes, report.method);
-//! # drop(writer);
-//! # let mut text = String::new();
-//! # sink.read_to_string(&mut text)?;
-//! # assert_eq!(text, "from one pipe into the other");
-//! # Ok(())
-//! # }
-//! ```
 
 #![deny(missing_docs)]
 

@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::io::{ErrorKind, PipeReader, PipeWriter, Read, Seek, Write, pipe};
 use std::num::NonZeroU64;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::net::{UnixDatagram, UnixStream};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
@@ -88,15 +88,16 @@ fn a_writer_continues_while_the_reader_pauses() {
 #[test]
 fn a_full_buffer_reads_again_only_at_its_mark() {
     let Running { mut input, mut output, handle, thread } = start(buffered(1 << 20, 0, 25), None);
+    // The output's pipe is full before the first byte arrives, so that no byte passes through while the buffer fills.
+    let held = pipeio::pipe::capacity(&output).unwrap();
+    let path = format!("/proc/self/fd/{}", output.as_raw_fd());
+    File::options().write(true).open(path).unwrap().write_all(&vec![0; held]).unwrap();
     let source = thread::spawn(move || input.write_all(&content(3 << 20)).unwrap());
-    // While the buffer filled, bytes also passed through it: at most as many as the output's pipe holds.
-    eventually("it is full", || handle.read() >= 1 << 20);
-    thread::sleep(Duration::from_millis(100));
-    let full = handle.read();
+    eventually("it is full", || handle.buffered() >= 1 << 20);
     // Take half of the buffer: its fill level stays above the mark.
-    output.read_exact(&mut vec![0; 1 << 19]).unwrap();
+    output.read_exact(&mut vec![0; held + (1 << 19)]).unwrap();
     eventually("it falls", || handle.written() >= 1 << 19);
-    assert_eq!(handle.read(), full);
+    assert_eq!(handle.read(), 1 << 20);
     let mut rest = Vec::new();
     output.read_to_end(&mut rest).unwrap();
     assert_eq!(rest.len(), (3 << 20) - (1 << 19));

@@ -2,6 +2,7 @@
 
 mod api;
 mod buffered;
+mod events;
 mod gift;
 #[cfg(feature = "lines")]
 mod lines;

@@ -208,16 +208,16 @@ impl<F: FnMut(&[u8], &mut u32) -> io::Result<usize>> Sender for BufferedSender<F
 }
 
 /// The error of [`Sender::fresh`] for a sender of prepared content.
-pub fn only_prepared() -> io::Error {
+pub(crate) fn only_prepared() -> io::Error {
     io::Error::new(io::ErrorKind::Unsupported, "this sender was set up for prepared content")
 }
 
 /// The error of a second [`Sender::prepare`] when the first content may be in flight.
-pub fn prepared_already() -> io::Error {
+pub(crate) fn prepared_already() -> io::Error {
     crate::invalid("the prepared content may still be in flight; open another sender for other content")
 }
 
 /// The error of [`Sender::prepare`] for a sender of fresh content.
-pub fn only_fresh() -> io::Error {
+pub(crate) fn only_fresh() -> io::Error {
     crate::invalid("this sender was set up for fresh content")
 }

@@ -53,15 +53,14 @@ pub(super) struct Store {
 ///
 /// A transform can't keep a mark. This doesn't compile:
 ///
-/// ```compile_fail
+/// ```compile_fail,E0521
 /// use pipeio::lines::{Failure, Fate, Mark, Output, Transform};
 ///
-/// struct Keeps<'m>(Option<Mark<'m>>);
+/// struct Keeps(Option<Mark<'static>>);
 ///
-/// impl<'m> Transform for Keeps<'m> {
+/// impl Transform for Keeps {
 ///     fn line<'b>(&mut self, line: &'b [u8], output: &mut Output<'b>) -> Result<Fate, Failure> {
-///         let mark: Mark<'m> = output.mark();
-///         self.0 = Some(mark);
+///         self.0.replace(output.mark());
 ///         Ok(Fate::Keep)
 ///     }
 /// }

@@ -1,10 +1,10 @@
 //! Slow input is answered line by line. These tests write a line only after the answer to the previous line, so they
 //! hang if an answer is held back.
 
-use std::io::{Read, Write, pipe};
+use std::io::{Write, pipe};
 use std::thread;
 
-use pipeio::lines::transforms::{Identity, Spaces};
+use pipeio::lines::transforms::Spaces;
 use pipeio::lines::{Engine, OutputMethod};
 
 use super::{read_line, set_nonblocking, threads};
@@ -69,18 +69,4 @@ fn writer_end(reader: &std::io::PipeReader) -> std::io::PipeWriter {
     let path = format!("/proc/self/fd/{}", reader.as_raw_fd());
     let file = std::fs::OpenOptions::new().write(true).open(path).unwrap();
     std::os::fd::OwnedFd::from(file).into()
-}
-
-/// An eventfd refuses an empty read and never ends, so the runs continue until the tests are over.
-#[test]
-fn several_threads_read_the_same_bytes_as_one() {
-    for workers in [1, 3] {
-        let counter = rustix::event::eventfd(5, rustix::event::EventfdFlags::empty()).unwrap();
-        let (mut from_engine, output) = pipe().unwrap();
-        let engine = Engine::new().terminator(0);
-        thread::spawn(move || engine.run_parallel(counter, output, Identity, threads(workers)));
-        let mut bytes = [0; 8];
-        from_engine.read_exact(&mut bytes).unwrap();
-        assert_eq!(bytes, 5u64.to_ne_bytes(), "{workers}");
-    }
 }
