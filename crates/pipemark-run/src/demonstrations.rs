@@ -14,7 +14,7 @@ use rustix::thread::gettid;
 use pipemark_model::{Answer, Claim, ClaimVerdict};
 
 /// The names that a claim's `shown_by` accepts.
-pub const DEMONSTRATIONS: [&str; 8] = [
+pub(crate) const DEMONSTRATIONS: [&str; 8] = [
     "two-flips",
     "blocking",
     "two-copies",

@@ -1,11 +1,11 @@
 //! Plans and runs trials. [`plan`] turns suites and flags into trials, [`available`] checks which trials can run here,
-//! [`link`] implements the links, and [`measure`] runs the plan and returns the samples.
+//! `link` implements the links, and [`measure`] runs the plan and returns the samples.
 #![forbid(unsafe_code)]
 
 pub mod available;
 pub mod content;
 pub mod demonstrations;
-pub mod link;
+mod link;
 pub mod plan;
 mod runner;
 

@@ -12,7 +12,7 @@ use pipemark_model::{
 use crate::plan::design::{Design, DesignAxis, DesignSetting, PublishedFigure, PublishedFigures};
 use crate::plan::refusal::Refusal;
 use crate::plan::suite::{MAX_TRIALS, Suite, VolumeScale, streams_total};
-use crate::plan::{Plan, claims, gains};
+use crate::plan::{MEMORY_COPY, Plan, claims, gains};
 
 pub(super) fn expand(suite: &Suite, scale: VolumeScale) -> Result<Plan, Refusal> {
     let count = suite.designs.iter().fold(0u128, |count, design| count.saturating_add(design.count()));
@@ -28,6 +28,10 @@ pub(super) fn expand(suite: &Suite, scale: VolumeScale) -> Result<Plan, Refusal>
     for design in &suite.designs {
         if !names.insert(&design.name) {
             let sentence = format!("two experiments are called '{}'; give each its own name", design.name);
+            return Err(Refusal::new(sentence, design.at.clone()));
+        }
+        if design.name == MEMORY_COPY && suite.name != MEMORY_COPY {
+            let sentence = format!("'{MEMORY_COPY}' is the reference that pipemark adds; use another name");
             return Err(Refusal::new(sentence, design.at.clone()));
         }
         let its_trials = match design.measures_volume {

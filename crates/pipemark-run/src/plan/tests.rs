@@ -319,6 +319,11 @@ fn errors_point_to_their_place() {
             "x.toml:8:8: two experiments are called 'e'; give each its own name",
             "\"e\"",
         ),
+        (
+            "name = \"x\"\ntitle = \"X\"\n[[experiment]]\nname = \"memory-copy\"\ntitle = \"E\"\n".to_owned(),
+            "x.toml:4:8: 'memory-copy' is the reference that pipemark adds; use another name",
+            "\"memory-copy\"",
+        ),
         (format!("{}[schedule]\nruns = 0\n", e("")), "x.toml:8:8: 0 runs are out of range; use 1 to 10000", "0"),
         (
             format!("{}[schedule]\nruns = 3\nbudget = \"1s\"\n", e("")),

@@ -1,9 +1,9 @@
 //! An end of a run, in a separate process. It receives its assignment, prepares, warms up, measures during the window,
 //! drains the link and replies.
 
-mod copy;
 mod latency;
 mod lines_source;
+mod memory_copy;
 mod meter;
 mod sink;
 mod source;
@@ -74,7 +74,7 @@ fn run_role(assignment: Assignment, descriptors: Vec<OwnedFd>) -> io::Result<Don
     let mut handles = assignment.handles.clone().into_iter().map(|wire| wire.handle(&mut descriptors));
     let mut next = || handles.next().unwrap_or_else(|| Err(missing("an end of the link")));
     let end = TrialEnd { assignment, ends, control, pinned };
-    let Some(link) = link::of(end.ends.link) else { return copy::run(&end) };
+    let Some(link) = link::of(end.ends.link) else { return memory_copy::run(&end) };
     match (end.assignment.role, &end.assignment.job) {
         (EndRole::Source, Job::RoundTrip(trip)) => latency::run_requester(&end, trip.pace, link, next()?, next()?),
         (_, Job::RoundTrip(_)) => latency::run_responder(&end, link, next()?, next()?),

@@ -18,7 +18,7 @@ use crate::available;
 use crate::plan::{Plan, Runs, Schedule};
 use crate::runner::Observer;
 use crate::runner::pair::{self, Conditions, RunResult};
-use crate::runner::{filter, foreign_chain, language};
+use crate::runner::{entrant, filter, foreign_chain};
 
 /// The shortest default sampling interval.
 const MIN_INTERVAL: Duration = Duration::from_millis(4);
@@ -127,7 +127,7 @@ pub fn measure(
             conditions.seed = seed;
             let job = &current.outcome.trial.job;
             let run = match job {
-                Job::Entrant(entrant) => language::run(entrant, conditions, entrants, &mut lines.proven),
+                Job::Entrant(entrant) => entrant::run(entrant, conditions, entrants, &mut lines.proven),
                 Job::Lines(pipeline) => filter::run(pipeline, conditions, entrants, &mut lines),
                 Job::Chain(chain @ Chain { source: Some(source), .. }) => foreign_chain::run(chain, source, conditions),
                 Job::Stream(ends) | Job::RoundTrip(RoundTrip { ends, .. }) | Job::Chain(Chain { ends, .. }) => {

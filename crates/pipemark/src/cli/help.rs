@@ -24,9 +24,10 @@ macro_rules! page {
     };
 }
 
-const TOPICS: [Topic; 10] = [
+const TOPICS: [Topic; 11] = [
     topic("method", "how pipemark measures", HELP_TOPICS, "Method"),
     topic("units", "sizes, times, columns and marks", page!("outputs.md"), "Units"),
+    topic("outputs", "how a script reads a figure", page!("outputs.md"), "Reading a figure in a script"),
     topic("findings", "conclusions, and the rules behind them", page!("outputs.md"), "Findings"),
     topic("exit-codes", "exit codes of all verbs", page!("outputs.md"), "Exit codes"),
     topic("suites", "how to write your own experiments", HELP_TOPICS, "Suites"),

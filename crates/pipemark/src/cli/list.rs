@@ -92,7 +92,8 @@ pub struct ListOptions {
 pub fn run(options: &ListOptions) -> VerbResult {
     let part = match &options.subject {
         Some(ListSubject::Trials(word)) => {
-            let plan = suite_file::find(word)?.expand(VolumeScale::ONE).map_err(ExitError::usage)?;
+            let mut plan = suite_file::find(word)?.expand(VolumeScale::ONE).map_err(ExitError::usage)?;
+            plan.prepend_memory_copy();
             return Ok(options.format.print(&rehearsal::sheet(&[plan], 1), None)?);
         }
         Some(ListSubject::Part(part)) => Some(*part),

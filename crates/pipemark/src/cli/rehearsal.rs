@@ -3,13 +3,15 @@
 use std::time::Duration;
 
 use pipemark_model::{Nanos, Trial, Volume};
-use pipemark_run::plan::{Plan, Runs};
+use pipemark_run::plan::{MEMORY_COPY, Plan, Runs};
 use pipemark_show::{Cell, Column, Fit, Sheet, Style, Table};
 
 /// The trials of the plans, grouped by experiment, and the time that all sessions take.
 pub fn sheet(plans: &[Plan], sessions: u32) -> Sheet {
-    let trials: Vec<(&Plan, &Trial)> =
+    let mut trials: Vec<(&Plan, &Trial)> =
         plans.iter().flat_map(|plan| plan.trials.iter().map(move |trial| (plan, trial))).collect();
+    // Requested trials come before the reference, as in results.
+    trials.sort_by_key(|(_, trial)| trial.experiment == MEMORY_COPY);
     let title = |(plan, trial): &(&Plan, &Trial)| {
         let experiment = plan.experiments.iter().find(|experiment| experiment.name == trial.experiment);
         experiment.map_or_else(|| trial.experiment.clone(), |experiment| experiment.title.clone())

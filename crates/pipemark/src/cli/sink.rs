@@ -38,7 +38,7 @@ pub struct SinkOptions {
     /// How to receive bytes
     #[arg(long, value_name = "HOW", value_parser = one_of(&METHODS), default_value = "read")]
     recv: ReceiveCall,
-    /// Print bytes and rate every TIME, such as 1s, in the columns of iperf3
+    /// Print bytes and rate every TIME, such as 1s, laid out as by iperf3 but in bytes
     #[arg(long, value_name = "TIME", value_parser = |text: &str| bounded("interval", text, Nanos(10_000_000), Nanos(86_400_000_000_000)))]
     interval: Option<Nanos>,
     #[command(flatten)]
@@ -160,7 +160,8 @@ impl Count {
     fn print_interval(&self, line: &mut SinkLine) -> io::Result<()> {
         let (Some(start), bytes) = (self.start.get(), self.bytes()) else { return Ok(()) };
         let until = start.elapsed();
-        let printed = writeln!(io::stdout(), "{}", interval_line(line.until, until, bytes - line.bytes));
+        let heading = if line.until.is_zero() { INTERVAL_HEADING } else { "" };
+        let printed = writeln!(io::stdout(), "{heading}{}", interval_line(line.until, until, bytes - line.bytes));
         (line.until, line.bytes) = (until, bytes);
         printed
     }
@@ -183,11 +184,14 @@ fn wait_for<T>(interval: Duration, mut value: impl FnMut() -> Option<T>) -> T {
     }
 }
 
-/// A line such as `   1.00-2.00   s    512 MiB    512 MiB/s`, with the columns of iperf3.
+/// The line above the first interval, as printed by iperf3.
+const INTERVAL_HEADING: &str = "Interval            Transfer          Rate\n";
+
+/// A line such as `  1.00-2.00   sec    512 MiB     512 MiB/s`, with the columns of iperf3 except the first, the ID.
 fn interval_line(from: Duration, to: Duration, bytes: u64) -> String {
     let rate = Throughput(bytes as f64 / (to - from).as_secs_f64().max(1e-9));
-    let interval = format!("{:.2}-{:<6.2} s", from.as_secs_f64(), to.as_secs_f64());
-    format!("{interval:>16}  {:>9}  {:>12}", ByteSize(bytes).to_string(), rate.to_string())
+    let interval = format!("{:6.2}-{:<6.2} sec", from.as_secs_f64(), to.as_secs_f64());
+    format!("{interval}  {:>9}  {:>12}", ByteSize(bytes).to_string(), rate.to_string())
 }
 
 /// The bytes that arrived, and the time since the first byte.
@@ -280,7 +284,8 @@ mod tests {
     #[test]
     fn intervals_have_the_columns_of_iperf3() {
         let line = |from, to, bytes| interval_line(Duration::from_millis(from), Duration::from_millis(to), bytes);
-        assert_eq!(line(0, 1000, 512 << 20), "   0.00-1.00   s    512 MiB     512 MiB/s");
+        assert_eq!(line(0, 1000, 512 << 20), "  0.00-1.00   sec    512 MiB     512 MiB/s");
         assert_eq!(line(9500, 10_000, 0).split_whitespace().next(), Some("9.50-10.00"));
+        assert_eq!(INTERVAL_HEADING.trim_end().len(), line(0, 1000, 1).len());
     }
 }
