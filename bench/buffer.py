@@ -6,17 +6,19 @@ The producer writes 1 MiB and sleeps for 1/64 s, 320 times. The consumer takes 6
 
     bench/buffer.py [--rounds N]
 
-Prints the median of N alternating runs (default: 5), and the CPU time of the stage between them."""
+Prints the median of N alternating runs (default: 9), the CPU time of the stage between them, and the promises in the form of
+bench/run.py."""
 
-import argparse
 import os
+import shutil
 import statistics
 import subprocess
 import sys
 import time
-from pathlib import Path
 
-TARGET = Path(os.environ.get("CARGO_TARGET_DIR", Path(__file__).resolve().parent.parent / "target"))
+import run
+from run import PIPEMARK, promise
+
 PRODUCER = """
 import os, time
 for _ in range(320):
@@ -36,12 +38,13 @@ while block:
 """
 STAGES = {
     "nothing": None,
-    "pipemark relay --buffer 256m": [TARGET / "release/pipemark", "relay", "--buffer", "256m"],
+    "pipemark relay --buffer 256m": [PIPEMARK, "relay", "--buffer", "256m"],
     "mbuffer -q -m 256M": ["mbuffer", "-q", "-m", "256M"],
 }
 
 
-def run(stage):
+def times(stage):
+    """The real time of the pipeline and the CPU time of the stage, in seconds."""
     begin = time.monotonic()
     producer = subprocess.Popen([sys.executable, "-c", PRODUCER], stdout=subprocess.PIPE)
     between = producer if stage is None else subprocess.Popen(stage, stdin=producer.stdout, stdout=subprocess.PIPE)
@@ -55,13 +58,22 @@ def run(stage):
     return time.monotonic() - begin, usage.ru_utime + usage.ru_stime
 
 
-parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-parser.add_argument("--rounds", type=int, default=5)
-rounds = parser.parse_args().rounds
-results = {name: [] for name in STAGES}
-for _ in range(rounds):
-    for name, stage in STAGES.items():
-        results[name].append(run(stage))
-for name, runs in results.items():
-    real, cpu = (statistics.median(figures) for figures in zip(*runs))
-    print(f"{name:30} {real:.2f} s" + (f", {cpu:.2f} s of CPU" if STAGES[name] else ""))
+def buffers(rounds):
+    if not shutil.which("mbuffer"):
+        print("skipped  mbuffer: it is not installed (Debian's mbuffer)")
+        return
+    results = {name: [] for name in STAGES}
+    for _ in range(rounds):
+        for name, stage in STAGES.items():
+            results[name].append(times(stage))
+    for name, runs in results.items():
+        real, cpu = (statistics.median(figures) for figures in zip(*runs))
+        print(f"{name:30} {real:.2f} s" + (f", {cpu:.2f} s of CPU" if STAGES[name] else ""))
+    _, ours, theirs = results.values()
+    for index, what in enumerate(("real time of the pipeline", "CPU time of the buffer")):
+        ratios = [their[index] / our[index] for our, their in zip(ours, theirs)]
+        promise(f"{what}: mbuffer -m 256M / relay --buffer 256m", ratios, least=0.97 if index == 0 else 1.0)
+
+
+if __name__ == "__main__":
+    run.main([buffers], __doc__)

@@ -139,5 +139,15 @@ def progress_cost(rounds):
             promise(f"{what}, upper end", [high], most=1.01)
 
 
+def limit(_):
+    """Times ten seconds' worth of bytes through relay --limit."""
+    for rate in (1, 100, 500):
+        begin = time.monotonic()
+        pipeline = f"head -c {10 * rate}M /dev/zero | {PIPEMARK} relay --limit {rate}m | cat >/dev/null"
+        subprocess.run(["sh", "-c", pipeline], check=True)
+        took = [(time.monotonic() - begin) / 10]
+        promise(f"time of {10 * rate} MiB through relay --limit {rate}m / 10 s", took, least=0.98, most=1.02)
+
+
 if __name__ == "__main__":
-    run.main([as_time, per_hop, long_chains, one_relay, progress_cost], __doc__)
+    run.main([as_time, per_hop, long_chains, one_relay, progress_cost, limit], __doc__)

@@ -19,9 +19,9 @@ use crate::cold::{ColdPages, drop_all};
 use crate::commands::CommandEntry;
 use crate::conditions::{RunConditions, not_run};
 use crate::hooks::run_hook;
-use crate::messages::Messages;
 use crate::pipeline::{PipelineRun, RunMode, TimedCommand};
 use crate::run_figures::{FigureKind, of_run};
+use crate::standard_error::Messages;
 
 /// The minimum number of rounds of a session without `--runs`.
 pub const MIN_ROUNDS: u32 = 10;

@@ -12,7 +12,7 @@ use crate::cold::ColdPages;
 use crate::shell::Shell;
 
 /// The version of the format of [`AbResult`]. It is increased when a field changes its meaning.
-pub const AB_SCHEMA: &str = "pipemark-ab/2";
+pub(crate) const AB_SCHEMA: &str = "pipemark-ab/2";
 
 /// The output of `ab --json`; docs/ab.schema.json is generated from it.
 #[derive(Debug, Clone, Serialize)]
@@ -136,7 +136,7 @@ impl AbResult {
     }
 
     /// Whether a command has too few runs or sessions, or no ratio, to be judged.
-    pub fn is_without_verdict(&self) -> bool {
+    pub(crate) fn is_without_verdict(&self) -> bool {
         let figures = self.commands.iter().filter_map(|command| self.judged(command));
         let judged = |figure: &FigureResult| figure.comparison.is_some_and(|comparison| comparison.judged().is_some());
         figures.filter(|figure| figure.verdict == Some(Verdict::Inconclusive)).any(|figure| !judged(figure))

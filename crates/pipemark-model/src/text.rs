@@ -9,8 +9,13 @@ const MAX_CHARS: usize = 600;
 /// spaces become single spaces. Control characters, and invisible characters that reorder or hide text, become visible
 /// escapes.
 pub fn neutral(text: &str) -> String {
+    let text = text.trim();
+    // Most text needs no change, and a history may have a hundred thousand cells.
+    if text.len() <= MAX_CHARS && text.bytes().all(|byte| matches!(byte, b' '..=b'~')) && !text.contains("  ") {
+        return text.to_owned();
+    }
     let mut safe = String::with_capacity(text.len());
-    for (count, c) in text.trim().chars().enumerate() {
+    for (count, c) in text.chars().enumerate() {
         if count == MAX_CHARS {
             safe.push('…');
             break;

@@ -175,6 +175,10 @@ pub(super) fn abridge(text: &str, columns: usize) -> String {
 
 /// `text` broken at blanks into lines of at most `columns`. A longer word is broken at the end of the line.
 pub(super) fn wrap(text: &str, columns: usize) -> Vec<String> {
+    // Most cells of a table fit, and a history may have ten thousand rows.
+    if width(text) <= columns && !text.contains('\n') {
+        return vec![text.trim_end_matches(' ').to_owned()];
+    }
     // A quoted pipemark command isn't wrapped if it fits on a line, so that it can be copied.
     const GLUE: char = '\u{2007}';
     let mut glued = String::with_capacity(text.len());

@@ -34,7 +34,7 @@ use crate::verdict::{Criterion, Verdict};
 pub const MAX_RUNS: usize = 1000;
 
 /// The power at which a change counts as detectable.
-pub const POWER: f64 = 0.9;
+pub(crate) const POWER: f64 = 0.9;
 
 /// How the runs of BASE and NEW are paired.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -145,7 +145,7 @@ impl Comparison {
     }
 
     /// Half the width of the deciding interval, as a logarithm; `None` if there is no verdict.
-    pub fn half_width(&self) -> Option<f64> {
+    pub(crate) fn half_width(&self) -> Option<f64> {
         self.judged().map(|(low, high)| (high.ln_1p() - low.ln_1p()) / 2.0)
     }
 
@@ -180,7 +180,7 @@ pub(super) fn smallest_change((low, high): (f64, f64), criterion: Criterion) -> 
 /// # Errors
 ///
 /// If there are no trials, the numbers of rounds differ, or a figure isn't a number above zero.
-pub fn geometric_means<S: AsRef<[f64]>>(trials: &[S]) -> Result<Vec<f64>, CompareError> {
+pub(crate) fn geometric_means<S: AsRef<[f64]>>(trials: &[S]) -> Result<Vec<f64>, CompareError> {
     let rounds = trials.first().ok_or_else(CompareError::no_runs)?.as_ref();
     for trial in trials {
         check(rounds, trial.as_ref(), Pairing::Rounds)?;

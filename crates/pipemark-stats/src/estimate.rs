@@ -12,14 +12,14 @@ pub const MIN_RUNS: usize = 5;
 
 /// The minimum number of runs after which a trial may stop because its interval is narrow. If a trial is bimodal, fewer
 /// runs may all be in the same mode.
-pub const MIN_TO_STOP: u32 = 12;
+pub(crate) const MIN_TO_STOP: u32 = 12;
 
 /// The largest distance of a run from the estimate at which a trial may stop because its interval is narrow, as a
 /// multiple of the requested precision. A run farther from the estimate may belong to another mode.
 const MAX_DEVIATION_TO_STOP: f64 = 5.0;
 
 /// The confidence level of every interval in this program, except where another is stated.
-pub const CONFIDENCE: f64 = 0.95;
+pub(crate) const CONFIDENCE: f64 = 0.95;
 
 /// The approximate number of pairs of runs that are averaged. Up to 1024 runs, all pairs are averaged. Above that, only
 /// pairs of nearby runs are averaged.

@@ -69,7 +69,7 @@ impl Family {
 
     /// Limits the correlation, so that `runs` runs count as at least `independent` independent runs. A few runs allow
     /// only a rough estimate of the correlation.
-    pub fn with_min_independent_runs(self, independent: f64, runs: f64) -> Family {
+    pub(crate) fn with_min_independent_runs(self, independent: f64, runs: f64) -> Family {
         let most = ((runs - independent) / (runs + independent)).clamp(0.0, 0.9);
         Family { correlation: self.correlation.min(most), ..self }
     }

@@ -3,14 +3,14 @@
 use crate::estimate::{MIN_RUNS, median};
 
 /// The modified z-score above which a run is an outlier (Iglewicz and Hoaglin, 1993).
-pub const OUTLIER_SCORE: f64 = 3.5;
+pub(crate) const OUTLIER_SCORE: f64 = 3.5;
 
 /// The modified z-score of each figure: its distance from the median, divided by 1.4826 times the median absolute
 /// deviation (MAD). For normal figures, the divisor is the standard deviation.
 ///
 /// If more than half of the figures are equal, the MAD is 0. Then the mean absolute deviation (times 1.2533) replaces
 /// it, as Iglewicz and Hoaglin advise. If all figures are equal, all scores are 0.
-pub fn modified_z_scores(figures: &[f64]) -> Vec<f64> {
+pub(crate) fn modified_z_scores(figures: &[f64]) -> Vec<f64> {
     let Some(middle) = median(figures) else {
         return Vec::new();
     };

@@ -82,7 +82,7 @@ impl Spread {
     }
 
     /// The prior variance, which is the mean of several variances; `None` with fewer than two.
-    pub fn prior(spreads: &[Spread]) -> Option<f64> {
+    pub(crate) fn prior(spreads: &[Spread]) -> Option<f64> {
         let all: Vec<f64> = spreads.iter().map(|spread| spread.variance).collect();
         (all.len() > 1).then(|| mean(&all))
     }

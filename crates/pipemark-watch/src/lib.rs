@@ -10,7 +10,7 @@ mod burst;
 mod calls;
 mod columns;
 mod counters;
-mod cpus;
+mod cpu_shortage;
 mod deadlock;
 mod figures;
 mod held;
@@ -36,7 +36,6 @@ mod verdict;
 mod waits;
 
 pub use figures::PipelineFigures;
-pub use live::{LivePipeline, live_pipelines, processes_named, refusal};
 pub use phases::Timeline;
 pub use pipemark_proc::thread::ProcFile;
 pub use report::{
@@ -44,6 +43,5 @@ pub use report::{
     VerdictKind,
 };
 pub use sampler::{SamplingOptions, Subject, Watcher};
-pub use tuning::Tuning;
 pub use verbs::signal_relay::{WITNESS_VERB, witness};
 pub use verdict::verdict;

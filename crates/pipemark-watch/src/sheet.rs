@@ -127,7 +127,7 @@ pub fn timeline(sheet: &mut Sheet, report: &PipelineReport) {
 }
 
 /// The live pipelines that a verb can choose from.
-pub fn live(found: &[LivePipeline], verb: &str) -> Sheet {
+pub(crate) fn live(found: &[LivePipeline], verb: &str) -> Sheet {
     let short = |words: &String| match words.char_indices().nth(24) {
         Some((end, _)) => format!("{}…", &words[..end]),
         None => words.clone(),

@@ -6,7 +6,7 @@ use crate::advice::with_remedies;
 use crate::figures::PipelineFigures;
 use crate::report::{Certainty, PipelineVerdict, StageFigures, VerdictKind};
 use crate::small_pipe::MOSTLY_BUSY;
-use crate::{calls, cpus, held, outside, peer, programs, small_pipe, starts, stopped};
+use crate::{calls, cpu_shortage, held, outside, peer, programs, small_pipe, starts, stopped};
 
 /// The minimum number of samples for a verdict.
 const MIN_SAMPLES: u32 = 20;
@@ -177,14 +177,14 @@ pub fn verdict(figures: &PipelineFigures) -> PipelineVerdict {
         .or_else(|| stopped::traced(figures))
         .or_else(|| stopped::stopped_repeatedly(figures))
         .or_else(|| stopped::stopped(figures))
-        .or_else(|| cpus::throttled(figures));
-    if let Some(verdict) = shared.or_else(|| cpus::cpus_taken(figures)) {
+        .or_else(|| cpu_shortage::throttled(figures));
+    if let Some(verdict) = shared.or_else(|| cpu_shortage::cpus_taken(figures)) {
         return with_remedies(verdict, figures);
     }
     let order = busiest_first(figures);
     // Small pieces and process starts keep all stages busy with overhead.
     let waste = || calls::calls_verdict(figures, &order).or_else(|| starts::starts_verdict(figures, &order));
-    let shared = cpus::too_few_cpus(figures).or_else(|| cpus::copies_use_all_cpus(figures));
+    let shared = cpu_shortage::too_few_cpus(figures).or_else(|| cpu_shortage::copies_use_all_cpus(figures));
     if let Some(verdict) = shared.map(|verdict| waste().unwrap_or(verdict)) {
         return with_remedies(verdict, figures);
     }

@@ -385,8 +385,8 @@ fn in_words(claim: &Claim, evidence: &[Evidence], records: &[Record]) -> String 
         _ if claim.figure == "copies" && least != most => {
             format!("{} to {}", with_interval(least), with_interval(most))
         }
-        Which::Most => format!("highest: {}", with_interval(most)),
-        Which::Least => format!("lowest: {}", with_interval(least)),
+        Which::Most => format!("highest {}", with_interval(most)),
+        Which::Least => format!("lowest {}", with_interval(least)),
         Which::Each if evidence.len() == 1 => with_interval(0),
         Which::Each => {
             let end = |at: usize| format!("{} ({})", show(claim, evidence[at].figure), names[at]);
@@ -523,7 +523,7 @@ mod tests {
         let most = Claim { which: Which::Most, ..claim("ratio", Some(1.5), Some(3.0)) };
         let answer = |claim: &Claim| super::tests::answer(claim, &records);
         assert_eq!(answer(&most).verdict, ClaimVerdict::Holds);
-        assert!(answer(&most).here.starts_with("highest: 2.00× (2.00× to 2.00×, 16 KiB"), "{}", answer(&most).here);
+        assert!(answer(&most).here.starts_with("highest 2.00× (2.00× to 2.00×, 16 KiB"), "{}", answer(&most).here);
         let least = Claim { which: Which::Least, ..most };
         assert_eq!(answer(&least).verdict, ClaimVerdict::Reversed);
         let each = answer(&claim("gain", Some(5.0), None));
