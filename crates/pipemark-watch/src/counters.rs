@@ -141,6 +141,7 @@ impl Watcher {
             } else {
                 stage.held_bytes = sum(stage.held_bytes, read);
             }
+            stage.silent = stage.silent_since.map(|since| since.elapsed());
             let all = now.io.filter(|io| io.writes > 0 && is_data(io));
             stage.wrote_before = all.map(|io| io.wrote as f64 / io.writes as f64);
             counts.changed |= reaped || std::mem::take(&mut stage.changed);

@@ -410,7 +410,7 @@ fn stage(watcher: &Watcher, interval: &Interval, place: usize, number: usize) ->
         bytes_per_start: counts.reaped_bytes.filter(|_| counts.starts > 0).map(|all| all as f64 / counts.starts as f64),
         held_bytes: stage.held_bytes.map(|bytes| bytes.max(stage.socket.arrived.bytes())),
         arrivals: stage.socket.arrived.increases,
-        seconds_silent: stage.silent_since.map(|since| since.elapsed().as_secs_f64()),
+        seconds_silent: stage.silent.map(|silent| silent.as_secs_f64()),
         wrote_before: stage.wrote_before,
         words: stage.words.clone(),
         collates: stage.collates,
@@ -537,6 +537,21 @@ mod tests {
         counts.states[ThreadState::Starved as usize] = starved;
         counts.states[ThreadState::Sleep as usize] = sleeping;
         counts
+    }
+
+    #[test]
+    fn time_after_the_last_reading_of_the_counters_is_not_silence() {
+        let options = SamplingOptions { touch: false, access: ProcFile::Syscall, period: Duration::from_millis(1) };
+        let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
+        let mut watcher = Watcher::new(Subject::Processes(vec![child.id()]), options);
+        (0..3).for_each(|_| watcher.sample());
+        let interval = watcher.close_interval();
+        child.kill().unwrap();
+        child.wait().unwrap();
+        let silence = || PipelineFigures::of(&watcher, &interval).stages[0].seconds_silent;
+        let before = silence();
+        std::thread::sleep(Duration::from_millis(5));
+        assert!(before.is_some() && silence() == before);
     }
 
     fn shares(counts: &StageCounts, ends: (bool, bool)) -> [f64; 4] {

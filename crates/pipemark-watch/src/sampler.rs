@@ -127,6 +127,8 @@ pub struct WatchedStage {
     pub(super) has_eventfd: bool,
     /// When the stage stopped writing; `None` if it writes.
     pub(super) silent_since: Option<Instant>,
+    /// The time from `silent_since` to the last reading of the counters. Later writes are unknown.
+    pub(super) silent: Option<Duration>,
     /// The bytes read since `silent_since`; `None` if unknown.
     pub(super) held_bytes: Option<u64>,
     /// The mean size of earlier writes, in bytes; `None` if unknown.

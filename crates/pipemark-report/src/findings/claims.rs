@@ -178,14 +178,12 @@ fn shortfall(claim: &Claim, record: &Record) -> Option<Shortfall> {
         return (bytes < needs).then(|| Shortfall::of(total, (bytes, needs), None));
     }
     let inside = middle(&|sample| Some(sample.ns as f64))?;
-    if record.job.chain().is_none() {
+    let includes_start = record.job.chain().is_some() && INCLUDE_START.contains(&claim.figure.as_str());
+    if !includes_start {
         let least = if record.job.lines().is_some() { MIN_FILTER_RUN } else { MIN_RUN };
         let amount = if matches!(volume, Volume::Total(_)) { bytes } else { inside };
         let short = inside < least && !EXACT.contains(&claim.figure.as_str());
         return short.then(|| Shortfall::of(volume, (amount, amount * least / inside), None));
-    }
-    if !INCLUDE_START.contains(&claim.figure.as_str()) {
-        return None;
     }
     let start = middle(&|sample| Some(sample.real().saturating_sub(sample.ns) as f64))?;
     let share = start / (start + inside);
