@@ -9,7 +9,8 @@ use crate::program::{PIPEMARK, report_skip};
 #[test]
 fn hostile_environments_lose_no_bytes() {
     let quick = "dev_full stderr_full all_closed few_fds fsize sealed tiny_pipes ptys deleted truncated sparse \
-                 packets onto_itself append_together fifo no_proc inherited event_descriptors setuid_stage little_memory";
+                 packets onto_itself append_together fifo no_proc inherited event_descriptors setuid_stage little_memory \
+                 each_verb few_processes time_namespace vsock";
     hostile(1, "250", &quick.split_whitespace().collect::<Vec<_>>());
 }
 

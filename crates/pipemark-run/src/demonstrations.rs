@@ -283,10 +283,10 @@ fn while_asleep(
 ) -> io::Result<(bool, usize)> {
     let (tell, told) = mpsc::channel();
     let (done, returned) = mpsc::channel();
-    thread::spawn(move || {
+    thread::Builder::new().spawn(move || {
         let _ = tell.send(gettid());
         let _ = done.send(call(&end));
-    });
+    })?;
     let late = |_| io::Error::other("a call did not return");
     let thread = told.recv_timeout(LIMIT).map_err(late)?;
     let stat = format!("/proc/self/task/{}/stat", thread.as_raw_nonzero());

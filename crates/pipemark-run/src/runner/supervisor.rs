@@ -244,7 +244,7 @@ fn capture_output() -> io::Result<(JoinHandle<CapturedOutput>, PipeWriter)> {
         let rest = io::copy(&mut reader, &mut io::sink()).unwrap_or(0);
         CapturedOutput { text: String::from_utf8_lossy(&kept).into_owned(), bytes: kept.len() as u64 + rest }
     };
-    Ok((thread::spawn(kept), writer))
+    Ok((thread::Builder::new().spawn(kept)?, writer))
 }
 
 /// The pids of the children of all threads of a process; empty if the kernel doesn't list them.

@@ -71,9 +71,9 @@ pub fn run(options: &SinkOptions) -> VerbResult {
             return Err(ExitError::usage("--interval prints text only; omit --format"));
         }
         let count = count.clone();
-        thread::Builder::new().spawn(move || count.print_intervals(interval.into()))?;
+        thread::Builder::new().spawn(move || count.print_intervals(interval.into())).map_err(no_thread)?;
     }
-    thread::spawn(move || {
+    let report_at_interrupt = move || {
         // A read that waits for bytes doesn't return on Ctrl-C, so this thread handles Ctrl-C.
         while !interrupted.requested_within(if terminal { UPDATE_INTERVAL } else { Duration::from_secs(3600) }) {
             seen.show();
@@ -81,7 +81,8 @@ pub fn run(options: &SinkOptions) -> VerbResult {
         let _first = seen.report();
         let _ = format.print(&sheet(&seen.arrived(None), format.format), None);
         process::exit(exit::INTERRUPTED.into());
-    });
+    };
+    thread::Builder::new().spawn(report_at_interrupt).map_err(no_thread)?;
     let stdin = io::stdin();
     let check = receive(stdin.as_fd(), options, &count)
         .map_err(|error| ExitError::failed(format_args!("cannot read standard input: {error}")))?;
@@ -99,6 +100,10 @@ pub fn run(options: &SinkOptions) -> VerbResult {
         None if interrupt.requested() => Err(ExitError::code(exit::INTERRUPTED)),
         None => Ok(printed?),
     }
+}
+
+fn no_thread(error: io::Error) -> ExitError {
+    ExitError::failed(format_args!("a thread could not be started: {error}"))
 }
 
 /// The bytes that have arrived so far, shared by two threads.
