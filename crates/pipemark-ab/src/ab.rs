@@ -397,7 +397,9 @@ impl AbPlan {
         )?;
         progress.finish();
         // Writing results to a FIFO or a terminal may block forever, so from now on an interrupt ends the program.
-        interrupt.end_the_program_with(exit::INTERRUPTED)?;
+        if let Err(error) = interrupt.end_the_program_with(exit::INTERRUPTED) {
+            say_error(format_args!("Ctrl-C has no effect from here on: {error}"));
+        }
         let after = pipemark_host::Reading::now();
         let times: Vec<Vec<f64>> =
             rounds.commands.iter().filter_map(|command| Some(command.by_session(0)?.concat())).collect();

@@ -62,15 +62,17 @@ pub fn run(
     let (stop, closed_ns) = (AtomicBool::new(false), AtomicU64::new(u64::MAX));
     let mut arrivals = ArrivalTimes::new(does)?;
     let (read, written) = thread::scope(|scope| {
-        let writer = scope.spawn(|| write(to, rate, time, &stop, &closed_ns));
+        let write_lines = || write(to, rate, time, &stop, &closed_ns);
+        let writer = thread::Builder::new().spawn_scoped(scope, write_lines)?;
         let read = arrivals.read(&from, &closed_ns, deadline, conditions);
         if read.is_err() {
             // Killing the filter unblocks its writer.
             stop.store(true, Ordering::Relaxed);
             child.kill();
         }
-        (read, writer.join().expect("the writer of lines does not panic"))
-    });
+        Ok((read, writer.join().expect("the writer of lines does not panic")))
+    })
+    .map_err(started)?;
     read?;
     child.wait(deadline.max(Instant::now() + Duration::from_secs(1)), Some(conditions.interrupt))?;
     let usage = child.succeeded()?;
