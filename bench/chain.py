@@ -14,7 +14,7 @@ import tempfile
 import time
 
 import run
-from run import PIPEMARK, alternating, command, interval, promise
+from run import PIPEMARK, alternating, command, interval, promise, requested
 
 
 def chain(stage, length, total, *flags):
@@ -36,7 +36,7 @@ def chain(stage, length, total, *flags):
         *flags,
     ]
     done = command([PIPEMARK, *words])
-    trial = json.loads(done.stdout)["trials"][-1]
+    trial = requested(done.stdout)[-1]
     if trial["status"] != "ok":
         sys.exit(f"chain of {length} {stage}: {trial['reason']}")
     return trial["estimate"]["throughput"]["median"], trial["estimate"]["real_ns"]["median"] / 1e9

@@ -14,7 +14,7 @@ import tempfile
 from pathlib import Path
 
 import run
-from run import PIPEMARK, command, alternating, pair, promise, rate
+from run import PIPEMARK, alternating, command, pair, promise, rate, requested
 
 # Exit codes with --fail-on better,worse.
 WORSE, BETTER = 10, 13
@@ -32,7 +32,7 @@ def bw_pipe(rounds):
 
 def total_rate(*flags):
     done = command([PIPEMARK, "bw", "--runs", "1", "--json", "-", *flags])
-    return json.loads(done.stdout)["trials"][-1]["estimate"]["throughput"]["median"]
+    return requested(done.stdout)[-1]["estimate"]["throughput"]["median"]
 
 
 def large_pipe(rounds):
@@ -77,7 +77,7 @@ def same_against_same(_):
     """Makes 200 comparisons of two sets of 10 runs, drawn from 60 real runs of one trial. Each reported difference is false."""
     for place in ("cross", "same"):
         document = measured("--runs", "60", "--time", "100ms", "--place", place)
-        samples = document["trials"][-1]["samples"]
+        samples = requested(json.dumps(document))[-1]["samples"]
         draw = random.Random(2002)
         false = 0
         with tempfile.TemporaryDirectory() as directory:

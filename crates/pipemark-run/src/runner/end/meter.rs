@@ -1,6 +1,7 @@
 //! An end's measurements of itself: its calls, CPU time and CPUs during the window, and its speed without the link.
 
 use std::collections::BTreeSet;
+use std::hint::black_box;
 use std::time::{Duration, Instant};
 
 use pipeio_harness::usage::{Usage, migrations, monotonic_ns};
@@ -151,6 +152,8 @@ impl SimulatedWork {
 pub fn ceiling<E>(now: impl Fn() -> u64, extra: f64, mut block: impl FnMut() -> Result<usize, E>) -> Result<f64, E> {
     const ENOUGH_NS: u64 = 250_000;
     const BATCHES: u64 = 4;
+    // A block without any work may never take enough time.
+    const MAX_ROUNDS: u32 = 1 << 22;
     let (mut rounds, mut spent_long, mut best) = (1u32, 0, 0.0f64);
     // The first access to memory is slower than later ones.
     block()?;
@@ -158,11 +161,12 @@ pub fn ceiling<E>(now: impl Fn() -> u64, extra: f64, mut block: impl FnMut() -> 
         let begin = now();
         let mut bytes = 0;
         for _ in 0..rounds {
-            bytes += block()?;
+            // Otherwise the compiler may compute the sum of blocks without work at once, whatever the number of rounds.
+            bytes += black_box(block()?);
         }
         let spent = now() - begin;
-        if spent >= ENOUGH_NS {
-            spent_long += spent;
+        if spent >= ENOUGH_NS || rounds >= MAX_ROUNDS {
+            spent_long += spent.max(ENOUGH_NS);
             best = best.max(bytes as f64 / (spent as f64 / 1e9 + extra * f64::from(rounds)));
         } else {
             rounds *= 2;
@@ -179,6 +183,12 @@ mod tests {
     use pipemark_model::Nanos;
 
     use super::*;
+
+    #[test]
+    fn a_block_without_work_has_a_ceiling() {
+        let Ok(ceiling) = ceiling(|| 0, 1e-6, || Ok::<usize, Infallible>(1000));
+        assert!((ceiling / 1e9 - 1.0).abs() < 1e-9, "{ceiling}");
+    }
 
     #[test]
     fn a_slow_batch_does_not_lower_the_ceiling() {
