@@ -37,7 +37,8 @@ fn long_the_whole_suite_runs_at_a_small_scale() {
     for claim in claims {
         let answer = &claim["answer"];
         assert_eq!(answer["verdict"], "not-measured", "runs of a millisecond answer nothing: {claim}");
-        assert!(answer["here"].as_str().unwrap().contains("are too short"), "{claim}");
+        let is_open = claim["open"] == answer["here"];
+        assert!(is_open || answer["here"].as_str().unwrap().contains("are too short"), "{claim}");
     }
 }
 
