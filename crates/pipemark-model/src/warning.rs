@@ -10,11 +10,10 @@ use crate::units::Throughput;
 #[serde(rename_all = "kebab-case", tag = "kind")]
 pub enum Warning {
     /// The figure is within 10 % of what the source or the sink can do alone.
-    #[error("within 10 % of the limit of the {end} alone: the {end}{}", if *own_work {
-        "'s own work, not the link, limits the rate"
-    } else {
-        ", not the link, may be the bottleneck; use a lighter --verify"
-    })]
+    #[error(
+        "within 10 % of the limit of the {end} alone: the {end}, not the link, may be the bottleneck{}",
+        if *own_work { "" } else { "; use a lighter --verify" }
+    )]
     NearCeiling {
         end: String,
         ceiling: f64,
