@@ -65,6 +65,37 @@ pub trait Receiver {
     /// # Errors
     /// The kernel's error.
     fn recv(&mut self) -> io::Result<Received<'_>>;
+
+    /// Receives blocks without returning their bytes: at most `blocks`, and none after `bytes` bytes have arrived. This
+    /// loop is compiled with the receiver's [`recv`](Receiver::recv), for the reason given at
+    /// [`send_blocks`](crate::send::Sender::send_blocks).
+    ///
+    /// # Errors
+    /// As [`Receiver::recv`].
+    fn recv_blocks(&mut self, blocks: u32, bytes: usize) -> io::Result<ReceivedBlocks> {
+        let mut received = ReceivedBlocks::default();
+        while !received.ended && received.blocks < blocks && received.bytes < bytes {
+            let Received { bytes, calls, .. } = self.recv()?;
+            received.bytes += bytes;
+            received.calls += calls;
+            received.blocks += u32::from(bytes > 0);
+            received.ended = bytes == 0;
+        }
+        Ok(received)
+    }
+}
+
+/// The result of [`Receiver::recv_blocks`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct ReceivedBlocks {
+    /// The number of bytes received.
+    pub bytes: usize,
+    /// The number of receives that returned bytes.
+    pub blocks: u32,
+    /// System calls made, including refused attempts and calls that only waited.
+    pub calls: u32,
+    /// Whether the stream has ended.
+    pub ended: bool,
 }
 
 /// Creates a receiver for the read end `pipe`.

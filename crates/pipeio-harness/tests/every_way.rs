@@ -118,6 +118,30 @@ fn every_sender_works_with_every_receiver() {
 }
 
 #[test]
+fn several_blocks_move_in_one_call() {
+    const BLOCK: usize = 4096;
+    for send in SENDERS {
+        for recv in RECEIVERS {
+            let pipe = Pipe::new().unwrap();
+            let mut sender = send::open(send, pipe.writer, &options(BLOCK, BlockContent::Prepared)).unwrap();
+            sender.prepare(&mut |_, bytes| bytes.fill(b'x')).unwrap();
+            let options = recv::RecvOptions { block: BLOCK, align: 0, pages: Pages::Base, wait: Wait::Block };
+            let mut receiver = recv::open(recv, pipe.reader, &options).unwrap();
+            assert_eq!(sender.send_blocks(BLOCK, 6).unwrap().bytes, 6 * BLOCK);
+            drop(sender);
+            let what = format!("{send:?} {recv:?}");
+            let by_number = receiver.recv_blocks(2, usize::MAX).unwrap();
+            assert_eq!((by_number.blocks, by_number.bytes, by_number.ended), (2, 2 * BLOCK, false), "{what}");
+            let by_bytes = receiver.recv_blocks(16, BLOCK + 1).unwrap();
+            assert_eq!((by_bytes.blocks, by_bytes.bytes, by_bytes.ended), (2, 2 * BLOCK, false), "{what}");
+            let rest = receiver.recv_blocks(16, usize::MAX).unwrap();
+            assert_eq!((rest.blocks, rest.bytes, rest.ended), (2, 2 * BLOCK, true), "{what}");
+            assert!(rest.calls >= 3, "{what}");
+        }
+    }
+}
+
+#[test]
 fn splice_reaches_a_socket_through_a_pipe() {
     for (wait, block) in [(Wait::Block, 1), (Wait::Poll, 5000), (Wait::Block, 65536), (Wait::Spin, 300_001)] {
         let (source, mut sink) = UnixStream::pair().unwrap();

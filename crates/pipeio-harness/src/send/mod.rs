@@ -106,6 +106,22 @@ pub trait Sender {
     /// `BrokenPipe` if the reader is gone; otherwise the kernel's error.
     fn send(&mut self, len: usize) -> io::Result<Moved>;
 
+    /// Sends `blocks` times `len` bytes of the prepared content. This loop is compiled with the sender's
+    /// [`send`](Sender::send), so it uses fewer cache lines than a caller's loop over a trait object does. With blocks
+    /// of 4 KiB on one CPU, the copies evict these lines again and again.
+    ///
+    /// # Errors
+    /// As [`Sender::send`].
+    fn send_blocks(&mut self, len: usize, blocks: u32) -> io::Result<Moved> {
+        let mut moved = Moved::default();
+        for _ in 0..blocks {
+            let sent = self.send(len)?;
+            moved.bytes += sent.bytes;
+            moved.calls += sent.calls;
+        }
+        Ok(moved)
+    }
+
     /// Marks the end of the stream. On links where closing the descriptor ends the stream, does nothing. On other
     /// links, sends an end mark.
     ///

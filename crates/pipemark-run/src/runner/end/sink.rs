@@ -4,19 +4,16 @@ use std::io;
 
 use pipeio_harness::buffer::{Buffer, Bytes};
 use pipeio_harness::pattern::{Checker, Pattern};
-use pipeio_harness::recv::Receiver;
+use pipeio_harness::recv::{ReceivedBlocks, Receiver};
 use pipeio_harness::usage::{monotonic_ns, thread_cpu_ns};
 
 use pipemark_model::{Ends, Verify, Volume};
 
 use crate::link::{self, Handle, Link};
-use crate::runner::end::meter::{Meter, SimulatedWork, ceiling, is_over, loop_overhead_ns};
+use crate::runner::end::meter::{
+    BYTES_PER_ROUND, CALLS_PER_ROUND, Meter, SimulatedWork, ceiling, is_over, loop_overhead_ns,
+};
 use crate::runner::end::{Done, TrialEnd, early_end_error};
-
-/// Calls between two readings of the clock. They take a small fraction of any window, and reading the clock this rarely
-/// costs almost nothing.
-const CALLS_PER_CLOCK_READ: u32 = 16;
-const BYTES_PER_CLOCK_READ: u64 = 64 << 10;
 
 /// The time for which bytes flow before the window begins, in nanoseconds. The barrier has synchronized the ends, and
 /// they need this time to get out of step.
@@ -43,6 +40,11 @@ impl Verification {
     fn new(pattern: Pattern, ends: &Ends) -> Verification {
         let xor = (ends.verify == Verify::Xor).then_some(0);
         Verification { checker: Checker::new(pattern), check: ends.touched() && xor.is_none(), xor, read: 0 }
+    }
+
+    /// Whether no byte that arrives now is read.
+    fn reads_nothing(&self) -> bool {
+        !self.check && self.xor.is_none()
     }
 
     #[inline]
@@ -103,20 +105,24 @@ pub(super) fn run(end: &TrialEnd, link: &dyn Link, handle: Handle) -> io::Result
     let before = sink.received;
     let mut window_end = WindowEnd::new(ends, begun_ns);
     let mut last_ns = begun_ns;
+    let several = sink.verification.reads_nothing()
+        && busy.seconds() == 0.0
+        && !chained
+        && matches!(ends.volume, Volume::Time(_));
     loop {
-        let (bytes, calls) = sink.take()?;
-        if bytes == 0 && chained {
+        let taken = if several { sink.take_blocks(&window_end)? } else { sink.take_block()? };
+        if taken.ended && chained {
             break;
         }
-        if bytes == 0 {
+        if taken.ended {
             return Err(early_end_error());
         }
-        meter.count(calls);
+        meter.count(taken.calls);
         end.progress(sink.received);
         busy.work();
         if chained {
             last_ns = monotonic_ns();
-        } else if window_end.reached(bytes, sink.received - before) {
+        } else if window_end.reached(&taken, sink.received - before) {
             break;
         }
     }
@@ -179,7 +185,8 @@ impl SinkEnd {
         loop_overhead_ns(|| {
             meter.count(1);
             end.progress(self.received);
-            std::hint::black_box(window_end.reached(1, self.received));
+            let block = ReceivedBlocks { bytes: 1, blocks: 1, calls: 1, ended: false };
+            std::hint::black_box(window_end.reached(&block, self.received));
         })
     }
 
@@ -190,6 +197,20 @@ impl SinkEnd {
         self.verification.verify(received.bytes, received.data);
         self.received += received.bytes as u64;
         Ok((received.bytes, received.calls))
+    }
+
+    #[inline]
+    fn take_block(&mut self) -> io::Result<ReceivedBlocks> {
+        let (bytes, calls) = self.take()?;
+        Ok(ReceivedBlocks { bytes, blocks: 1, calls, ended: bytes == 0 })
+    }
+
+    /// Receives the blocks until the next reading of the clock. No byte of them is read.
+    fn take_blocks(&mut self, window_end: &WindowEnd) -> io::Result<ReceivedBlocks> {
+        let taken = self.receiver.recv_blocks(CALLS_PER_ROUND, window_end.bytes_per_clock_read)?;
+        self.verification.checker.skip(taken.bytes);
+        self.received += taken.bytes as u64;
+        Ok(taken)
     }
 }
 
@@ -216,28 +237,28 @@ fn speed_without_transfer(ends: &Ends, pattern: Pattern, busy: &SimulatedWork) -
 struct WindowEnd {
     volume: Volume,
     begun_ns: u64,
-    calls: u32,
-    bytes: u64,
-    bytes_per_clock_read: u64,
+    blocks: u32,
+    bytes: usize,
+    bytes_per_clock_read: usize,
 }
 
 impl WindowEnd {
     fn new(ends: &Ends, begun_ns: u64) -> WindowEnd {
         // Without a transfer, reading the clock more often would dominate the measured time.
-        let bytes_per_clock_read = if ends.link.transfers() { BYTES_PER_CLOCK_READ } else { u64::MAX };
-        WindowEnd { volume: ends.volume, begun_ns, calls: 0, bytes: 0, bytes_per_clock_read }
+        let bytes_per_clock_read = if ends.link.transfers() { BYTES_PER_ROUND } else { usize::MAX };
+        WindowEnd { volume: ends.volume, begun_ns, blocks: 0, bytes: 0, bytes_per_clock_read }
     }
 
-    /// Updates the state after `bytes` more bytes have arrived, `total` in all. Returns whether the window is over.
+    /// Updates the state after more blocks have arrived, `total` bytes in all. Returns whether the window is over.
     #[inline]
-    fn reached(&mut self, bytes: usize, total: u64) -> bool {
+    fn reached(&mut self, taken: &ReceivedBlocks, total: u64) -> bool {
         if let Volume::Time(_) = self.volume {
-            self.calls += 1;
-            self.bytes += bytes as u64;
-            if self.calls < CALLS_PER_CLOCK_READ && self.bytes < self.bytes_per_clock_read {
+            self.blocks += taken.blocks;
+            self.bytes = self.bytes.saturating_add(taken.bytes);
+            if self.blocks < CALLS_PER_ROUND && self.bytes < self.bytes_per_clock_read {
                 return false;
             }
-            (self.calls, self.bytes) = (0, 0);
+            (self.blocks, self.bytes) = (0, 0);
         }
         is_over(self.volume, total, self.begun_ns, monotonic_ns)
     }

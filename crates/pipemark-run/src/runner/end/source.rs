@@ -7,7 +7,9 @@ use pipeio_harness::send::{BlockContent, Moved, Sender};
 use pipeio_harness::usage::{monotonic_ns, thread_cpu_ns};
 
 use crate::link::{self, Handle, Link};
-use crate::runner::end::meter::{Meter, SimulatedWork, ceiling, is_over, loop_overhead_ns};
+use crate::runner::end::meter::{
+    BYTES_PER_ROUND, CALLS_PER_ROUND, Meter, SimulatedWork, ceiling, is_over, loop_overhead_ns,
+};
 use crate::runner::end::{Done, TrialEnd, lines_source};
 
 /// The duration of the warm-up in nanoseconds. The source sends at least [`WARM_UP_BLOCKS`] blocks. After these it ends
@@ -59,8 +61,7 @@ pub(super) fn run(end: &TrialEnd, link: &dyn Link, handle: Handle) -> io::Result
 
     // Keeps bytes flowing until the sink's clock starts.
     while !chained && ends.link.transfers() && !end.control.begun() {
-        source.busy.work();
-        source.block()?;
+        source.worked_block()?;
         end.progress(source.position);
     }
     if chained {
@@ -73,9 +74,9 @@ pub(super) fn run(end: &TrialEnd, link: &dyn Link, handle: Handle) -> io::Result
         true => is_over(ends.volume, position, released_ns, monotonic_ns),
         false => end.control.stopped(),
     };
+    let blocks = source.blocks_per_round(chained);
     while !over(source.position) {
-        source.busy.work();
-        let moved = source.block()?;
+        let moved = if blocks == 1 { source.worked_block()? } else { source.blocks(blocks)? };
         meter.count(moved.calls);
         end.progress(source.position);
     }
@@ -123,6 +124,24 @@ impl SourceEnd<'_> {
             meter.count(1);
             self.end.progress(self.position);
         })
+    }
+
+    /// The number of blocks that are sent between two checks whether the window is over. Several, if nothing else is
+    /// done between these blocks.
+    fn blocks_per_round(&self, chained: bool) -> u32 {
+        let alone = self.content == BlockContent::Prepared && self.busy.seconds() == 0.0 && !chained;
+        if alone { CALLS_PER_ROUND.min((BYTES_PER_ROUND / self.block) as u32).max(1) } else { 1 }
+    }
+
+    fn blocks(&mut self, blocks: u32) -> io::Result<Moved> {
+        let moved = self.sender.send_blocks(self.block, blocks)?;
+        self.position += moved.bytes as u64;
+        Ok(moved)
+    }
+
+    fn worked_block(&mut self) -> io::Result<Moved> {
+        self.busy.work();
+        self.block()
     }
 
     #[inline]

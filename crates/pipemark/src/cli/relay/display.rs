@@ -4,10 +4,10 @@
 use std::collections::VecDeque;
 use std::io;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
-use std::thread;
 use std::time::{Duration, Instant};
 
 use pipeio::relay::{RelayHandle, unread};
+use pipeio_harness::start::spawn_with_own_descriptors;
 use pipemark_console::{Progress, say};
 use pipemark_model::{ByteSize, Nanos, Throughput};
 
@@ -48,7 +48,7 @@ impl Display {
     pub fn start(handle: &RelayHandle, options: DisplayOptions) -> io::Result<Display> {
         let ((end, ended), (printing, printed)) = (channel(), channel());
         let handle = handle.clone();
-        thread::Builder::new().spawn(move || {
+        spawn_with_own_descriptors(move || {
             show(&handle, options, &ended);
             drop(printing);
         })?;
