@@ -1,8 +1,9 @@
 //! Finds the processes that wait for a file lock (flock(2), fcntl(2)) and those that hold it, from /proc.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
 
 /// A locked file, identified as in /proc/locks: by the device's numbers and the inode.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -58,29 +59,60 @@ fn of_descriptor(line: &str) -> Option<LockedFile> {
 
 /// The path under which a process has a file open; `None` if it doesn't have it open.
 pub fn path_of(pid: u32, file: &LockedFile) -> Option<String> {
-    let entries = fs::read_dir(format!("/proc/{pid}/fd")).ok()?.flatten();
-    let mut paths = entries.map(|entry| entry.path());
-    let found =
-        paths.find(|path| fs::metadata(path).is_ok_and(|about| about.is_file() && about.ino() == file.inode))?;
-    Some(fs::read_link(found).ok()?.to_string_lossy().into_owned())
+    target(open_files(pid).get(&file.inode)?)
 }
 
-/// Another process that holds a lock on a file which the process `pid` has open: the file's path and the pid of the
-/// holder. If `pid` waits in a call for a lock, only that lock counts. `None` if there is none.
-pub fn held_by_other(pid: u32) -> Option<(String, u32)> {
-    let text = fs::read_to_string("/proc/locks").ok()?;
-    let locks: Vec<Lock> = text.lines().filter_map(lock_of).collect();
-    let wanted = locks.iter().find(|lock| lock.waits && lock.pid == i64::from(pid)).map(|lock| &lock.file);
-    // A process that inherited a lock's descriptor holds the lock too.
-    let own = held_by(pid);
-    let fits = |file: &LockedFile| wanted.map_or_else(|| !own.contains(file), |wanted| wanted == file);
-    let is_candidate = |lock: &&Lock| !lock.waits && lock.pid > 0 && lock.pid != i64::from(pid) && fits(&lock.file);
-    locks.iter().filter(is_candidate).find_map(|lock| Some((path_of(pid, &lock.file)?, u32::try_from(lock.pid).ok()?)))
+/// The regular files that a process has open: for each inode, the descriptor's link in /proc.
+fn open_files(pid: u32) -> BTreeMap<u64, PathBuf> {
+    let entries = fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().flatten().map(|entry| entry.path());
+    let file = |link: PathBuf| {
+        let about = fs::metadata(&link).ok().filter(fs::Metadata::is_file)?;
+        Some((about.ino(), link))
+    };
+    entries.filter_map(file).collect()
+}
+
+fn target(link: &Path) -> Option<String> {
+    Some(fs::read_link(link).ok()?.to_string_lossy().into_owned())
+}
+
+/// The locks of all processes at one moment.
+pub struct Locks(Vec<Lock>);
+
+impl Locks {
+    /// Reads the locks; `None` if the kernel doesn't report them.
+    pub fn read() -> Option<Locks> {
+        let text = fs::read_to_string("/proc/locks").ok()?;
+        Some(Locks(text.lines().filter_map(lock_of).collect()))
+    }
+
+    /// Another process that holds a lock on a file which the process `pid` has open: the file's path and the pid of the
+    /// holder. If `pid` waits in a call for a lock, only that lock counts. `None` if there is none.
+    pub fn held_by_other(&self, pid: u32) -> Option<(String, u32)> {
+        let is_other = |lock: &&Lock| !lock.waits && lock.pid > 0 && lock.pid != i64::from(pid);
+        // Usually no lock concerns the process, so first the cheaper of its lists is read, and at most once.
+        self.0.iter().find(is_other)?;
+        let open = open_files(pid);
+        let concerns: Vec<&Lock> =
+            self.0.iter().filter(is_other).filter(|lock| open.contains_key(&lock.file.inode)).collect();
+        concerns.first()?;
+        let wanted = self.0.iter().find(|lock| lock.waits && lock.pid == i64::from(pid)).map(|lock| &lock.file);
+        // A process that inherited a lock's descriptor holds the lock too.
+        let own = held_by(pid);
+        let fits = |file: &LockedFile| wanted.map_or_else(|| !own.contains(file), |wanted| wanted == file);
+        let held = concerns.into_iter().filter(|lock| fits(&lock.file));
+        let named = |lock: &Lock| Some((target(&open[&lock.file.inode])?, u32::try_from(lock.pid).ok()?));
+        held.filter_map(named).next()
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn held_by_other(pid: u32) -> Option<(String, u32)> {
+        Locks::read().unwrap().held_by_other(pid)
+    }
 
     #[test]
     fn lines_of_proc_locks_are_read() {

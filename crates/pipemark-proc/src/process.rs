@@ -225,9 +225,8 @@ impl Process {
         if words.trim().is_empty() { Vec::new() } else { words.split('\0').map(str::to_owned).collect() }
     }
 
-    /// The command line as one line of at most 200 characters.
-    pub fn command(&self) -> String {
-        let words = self.words();
+    /// A command line of these [words](Self::words), as one line of at most 200 characters.
+    pub fn command(&self, words: &[String]) -> String {
         if words.is_empty() { self.comm.clone() } else { words.join(" ").chars().take(200).collect() }
     }
 }

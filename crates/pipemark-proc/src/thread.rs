@@ -45,6 +45,8 @@ pub struct Thread {
     schedstat: ProcReader,
     /// The last result of [`Thread::read_times`]; `None` before the first.
     pub times: Option<[u64; 3]>,
+    /// Whether the thread has run since its ticks were last read, as far as known.
+    pub ran: bool,
     /// The last result of [`Thread::read_ticks`]; `None` before the first.
     pub ticks: Option<[u64; 2]>,
     /// Whether the thread waits for an unknown descriptor, which may be a pipe opened since the last scan.
@@ -61,8 +63,11 @@ impl Thread {
     pub fn new(pid: u32, id: u32, best: ProcFile, keep: bool) -> Thread {
         let file = |name: &str| ProcReader::new(format!("/proc/{pid}/task/{id}/{name}"), keep);
         let [syscall, wchan, stat, schedstat] = ["syscall", "wchan", "stat", "schedstat"].map(file);
+        // The ticks at the beginning are known only if they are read now. For threads whose files don't stay open, that
+        // would take too long.
+        let ran = keep;
         let (misses, times, ticks, strange, local, outside) = (0, None, None, false, 0, None);
-        Thread { id, access: best, misses, syscall, wchan, stat, schedstat, times, ticks, strange, local, outside }
+        Thread { id, access: best, misses, syscall, wchan, stat, schedstat, times, ran, ticks, strange, local, outside }
     }
 
     /// The file that is read for this thread, possibly less detailed than requested.

@@ -18,6 +18,8 @@ pub struct WatchedProcess {
     children: ProcReader,
     /// The process's children at the last check for changes.
     listed: String,
+    /// The process's ticks when its threads' times were last read; `None` before that.
+    pub ticks_at_reading: Option<u64>,
 }
 
 impl WatchedProcess {
@@ -34,6 +36,7 @@ impl WatchedProcess {
             io,
             children,
             listed: String::new(),
+            ticks_at_reading: None,
         }
     }
 

@@ -14,6 +14,9 @@ const TICK: u64 = 10_000_000;
 /// The time after its start in which a program may read its own libraries, which aren't input of the pipeline.
 const LIBRARY_LOAD_TIME: Duration = Duration::from_millis(15);
 
+/// In a process with more threads, the threads' times are read only if the process's ticks have changed.
+const MANY_THREADS: usize = 64;
+
 /// The minimum number of writes in an interval in which a stage writes its output.
 const MIN_WRITES: u64 = 200;
 
@@ -54,22 +57,35 @@ impl Watcher {
                 all_late &= late;
                 young |= late && stage.since.is_some_and(|since| since.elapsed() < LIBRARY_LOAD_TIME);
                 let several = known.threads.len() > 1;
-                for thread in &mut known.threads {
+                let process = known.read_stat();
+                let ticks = process.as_ref().map(|process| process.ticks);
+                // Reading the times of thousands of threads takes longer than a tick. If none has run, the times stay
+                // as they are.
+                let idle = ticks.is_some()
+                    && known.ticks_at_reading == ticks
+                    && known.threads.len() > MANY_THREADS
+                    && known.threads.iter().all(|thread| thread.times.is_some());
+                seen |= idle;
+                known.ticks_at_reading = ticks;
+                for thread in known.threads.iter_mut().filter(|_| !idle) {
+                    let times = thread.read_times();
+                    thread.ran |= times.is_none() || thread.times.is_some_and(|before| Some(before) != times);
                     if interval
                         && several
+                        && std::mem::take(&mut thread.ran)
                         && let Some(ticks) = thread.read_ticks()
                     {
                         let before = thread.ticks.replace(ticks).or(late.then_some([0; 2])).unwrap_or(ticks);
                         let [user, kernel] = [0, 1].map(|nth: usize| ticks[nth].saturating_sub(before[nth]));
                         caller = if kernel > caller[1] { [user, kernel] } else { caller };
                     }
-                    if let Some(times) = thread.read_times() {
+                    if let Some(times) = times {
                         let Some(before) = thread.times.replace(times).or(late.then_some([0; 3])) else { continue };
                         (0..3).for_each(|nth| deltas[nth] += times[nth].saturating_sub(before[nth]));
                         seen = true;
                     }
                 }
-                if let Some(process) = known.read_stat() {
+                if let Some(process) = process {
                     now.ticks = sum(now.ticks, Some(process.ticks));
                     now.kernel_ticks += process.kernel_ticks;
                     now.children_ticks += process.children_ticks;

@@ -37,7 +37,11 @@ pub fn live_pipelines() -> Vec<LivePipeline> {
             one.push(left.remove(place));
         }
         let stage = |shape: &topology::StageShape| {
-            processes.iter().find(|process| process.pid == shape.pids[0]).map(Process::command).unwrap_or_default()
+            processes
+                .iter()
+                .find(|process| process.pid == shape.pids[0])
+                .map(|process| process.command(&process.words()))
+                .unwrap_or_default()
         };
         found.push(LivePipeline { pid: one[0].pids[0], stages: one.iter().map(stage).collect() });
     }

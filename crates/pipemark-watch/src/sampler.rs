@@ -289,8 +289,7 @@ impl Watcher {
             orphans: BTreeMap::new(),
             socket_uses: BTreeSet::new(),
         };
-        watcher.scan();
-        watcher.count(true);
+        watcher.scan_first();
         let begin = watcher.elapsed().as_secs_f64();
         watcher.current = Interval { begin, ..Interval::default() };
         watcher.spent = own_time();
@@ -341,13 +340,18 @@ impl Watcher {
         period.mul_f64(jitter)
     }
 
+    /// The index of a stage, another one after each pause; 0 if there are no stages.
+    pub(super) fn random_stage(&self) -> usize {
+        self.random as usize % self.stages.len().max(1)
+    }
+
     /// Takes a sample.
     pub fn sample(&mut self) {
         let mut moments: Vec<Moment> = Vec::new();
         moments.resize_with(self.stages.len(), Moment::default);
         let several = 3..=MAX_PROCESSES_FOR_LOCKS;
         // Each sample begins with a different stage, because sampling one stage may wake the next.
-        let first = self.random as usize % self.stages.len().max(1);
+        let first = self.random_stage();
         for place in (first..self.stages.len()).chain(0..first) {
             if self.stages[place].alive {
                 let (stage, moment) = (&mut self.stages[place], &mut moments[place]);

@@ -1,6 +1,8 @@
 //! Scans for the processes, threads and pipes of a pipeline, and matches them with those of the last scan.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fs::File;
+use std::io::Read as _;
 use std::time::{Duration, Instant};
 
 use rustix::io::Errno;
@@ -132,7 +134,10 @@ fn collates(program: &str, environment: &[u8]) -> bool {
 /// The environment of a process when it started. If it is unreadable and this program started the process, returns this
 /// program's own environment, which the process inherited.
 fn environment(pid: u32, is_child: bool) -> Vec<u8> {
-    std::fs::read(format!("/proc/{pid}/environ")).unwrap_or_else(|_| {
+    // More than most environments have. Without a capacity, the kernel would be asked for a few bytes at a time.
+    let mut bytes = Vec::with_capacity(16 << 10);
+    let read = File::open(format!("/proc/{pid}/environ")).and_then(|mut file| file.read_to_end(&mut bytes));
+    read.map(|_| bytes).unwrap_or_else(|_| {
         let own = std::env::vars_os().filter(|_| is_child);
         own.flat_map(|(name, value)| [name.as_encoded_bytes(), b"=", value.as_encoded_bytes(), b"\0"].concat())
             .collect()
@@ -157,10 +162,22 @@ impl Watcher {
         if changed || strange || !self.found.same || began >= self.found.next_full {
             self.scan_fully(began);
         }
+        self.finish_scan(began, cpu, false);
+    }
+
+    /// Makes the first scan, and reads all counters.
+    pub(super) fn scan_first(&mut self) {
+        let (began, cpu) = (Instant::now(), own_time());
+        self.scan_fully(began);
+        self.finish_scan(began, cpu, true);
+    }
+
+    /// Reads counters, all of them if this is the first scan, and sets the time of the next scan.
+    fn finish_scan(&mut self, began: Instant, cpu: Duration, is_first: bool) {
         // The counters of a process that exits before the interval ends would be lost.
         let young = |stage: &WatchedStage| stage.alive && stage.since.is_some_and(|since| began < since + YOUNG);
-        if self.stages.iter().any(young) {
-            self.count(false);
+        if is_first || self.stages.iter().any(young) {
+            self.count(is_first);
             self.find_languages();
             if self.stages.iter().any(|stage| young(stage) && stage.peer.is_none()) {
                 self.find_peers_of_sockets();
@@ -333,7 +350,7 @@ impl Watcher {
             }
             let old = before.remove(&pid).filter(|old| old.process.start == process.start);
             let mut known = old.unwrap_or_else(|| WatchedProcess::new(process.clone(), open < most));
-            let ids = process.thread_ids();
+            let ids: BTreeSet<u32> = process.thread_ids().into_iter().collect();
             let count = known.threads.len();
             known.threads.retain(|thread| ids.contains(&thread.id));
             if known.threads.len() < count
@@ -341,11 +358,10 @@ impl Watcher {
             {
                 stage.changed = true;
             }
-            for id in ids {
-                if !known.threads.iter().any(|thread| thread.id == id) {
-                    open += 1;
-                    known.threads.push(Thread::new(pid, id, self.options.access, open < most));
-                }
+            let known_ids: BTreeSet<u32> = known.threads.iter().map(|thread| thread.id).collect();
+            for &id in ids.difference(&known_ids) {
+                open += 1;
+                known.threads.push(Thread::new(pid, id, self.options.access, open < most));
             }
             known.update(process);
             self.known.insert(pid, known);
@@ -458,11 +474,12 @@ impl Watcher {
     }
 
     fn update(&mut self, place: usize, shape: &StageShape) {
-        let (name, old) = (self.name(shape), &self.stages[place]);
+        let (naming, old) = (self.naming_process(shape), &self.stages[place]);
+        let words = naming.words();
+        let name = typed::name_of(&naming.comm, &words, self.typed.as_deref());
         // A process keeps its pid when it executes another program.
         if old.command.is_empty() || old.name != name || old.pids.first() != shape.pids.first() {
-            let naming = self.naming_process(shape);
-            let (pid, command, words) = (naming.pid, naming.command(), naming.words());
+            let (pid, command) = (naming.pid, naming.command(&words));
             let is_child = matches!(self.subject, Subject::Child(_));
             let collates = collates(programs::program(&words), &environment(pid, is_child));
             let stage = &mut self.stages[place];

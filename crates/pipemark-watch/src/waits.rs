@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use std::time::Instant;
 
 use pipemark_proc::connections::{self, SocketState};
-use pipemark_proc::locks::{self, LockedFile};
+use pipemark_proc::locks::{self, LockedFile, Locks};
 use pipemark_proc::process::{self, Direction, PipeEnd, PipeId, Process};
 use pipemark_proc::state::{self, Descriptors, ThreadState};
 use pipemark_proc::thread::opened_fifo;
@@ -27,6 +27,9 @@ const MIN_SLEEP_IF_POLLING: f64 = 0.9;
 /// The holder of a lock is searched for if a stage sleeps or waits for a lock in at least this share of an interval's
 /// samples.
 const MIN_WAITS_FOR_LOCK: f64 = 0.5;
+/// The maximum number of stages per interval whose lock holders are searched for. Each search lists the stage's
+/// descriptors.
+const MAX_LOCK_SEARCHES: usize = 8;
 /// A pipeline doesn't move if at most this share of the samples found a stage working.
 const MAX_WORK_IF_STUCK: f64 = 0.02;
 
@@ -123,17 +126,23 @@ impl Watcher {
     /// Finds the programs outside the pipeline that hold a lock on a file of a stage which waits for locks, or sleeps and
     /// may try to get a lock again and again.
     fn find_lock_holders(&mut self) {
-        for at in 0..self.stages.len() {
-            if !self.stages[at].alive
-                || self.share_of(at, &[ThreadState::Sleep, ThreadState::Lock]) < MIN_WAITS_FOR_LOCK
-            {
-                continue;
-            }
+        let waits = |at: &usize| {
+            self.stages[*at].alive && self.share_of(*at, &[ThreadState::Sleep, ThreadState::Lock]) >= MIN_WAITS_FOR_LOCK
+        };
+        // Each search begins with a different stage, so that all stages have their turn.
+        let first = self.random_stage();
+        let chosen = (first..self.stages.len()).chain(0..first).filter(waits).take(MAX_LOCK_SEARCHES);
+        let chosen: Vec<usize> = chosen.collect();
+        if chosen.is_empty() {
+            return;
+        }
+        let Some(locks) = Locks::read() else { return };
+        for at in chosen {
             let outside = |(path, pid): (String, u32)| {
                 let process = Process::read(pid).filter(|_| !self.known.contains_key(&pid))?;
                 Some((pipemark_model::neutral(&path), pid, pipemark_model::neutral(&process.comm)))
             };
-            let holder = self.stages[at].pids.iter().find_map(|&pid| locks::held_by_other(pid)).and_then(outside);
+            let holder = self.stages[at].pids.iter().find_map(|&pid| locks.held_by_other(pid)).and_then(outside);
             if holder.is_some() {
                 self.stages[at].locked_by = holder;
             }
