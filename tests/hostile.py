@@ -25,6 +25,9 @@ import threading
 import time
 import traceback
 
+if len(sys.argv) < 2 or sys.argv[1].startswith("-"):
+    print(__doc__)
+    sys.exit(0 if sys.argv[1:] in (["-h"], ["--help"]) else 2)
 PIPEMARK, only = sys.argv[1], sys.argv[2:]
 DIRECTORY = tempfile.mkdtemp(prefix="pipemark-hostile-")
 LIMIT = 20

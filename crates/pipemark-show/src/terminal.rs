@@ -65,7 +65,8 @@ impl Terminal {
                     // Lines of code aren't wrapped, so long ones are indented less.
                     let longest = text.lines().map(width).max().unwrap_or(0);
                     let before = " ".repeat((indent + INDENT).min(self.width.saturating_sub(longest)));
-                    text.lines().map(|line| format!("{before}{line}")).collect()
+                    let indented = |line: &str| if line.is_empty() { String::new() } else { format!("{before}{line}") };
+                    text.lines().map(indented).collect()
                 }
                 Block::Grid(grid) => layout::lines(grid, room, self.colour),
                 Block::Chart(chart) => plot::lines(chart, room, self.colour),
