@@ -337,7 +337,7 @@ def own_cost(options, directory):
     kept = SavedResults("why-cost.json", options.fresh)
     pairs = kept.found.setdefault("pairs", [])
     end = time.monotonic() + options.budget
-    while time.monotonic() < end:
+    while time.monotonic() < end or len(pairs) < 2:
         pairs.append(pair(len(pairs) % 2))
         kept.write()
     for place, what, most in ((0, "CPU time", 1.02), (1, "real time", None)):

@@ -142,7 +142,8 @@ impl Colour {
 
 /// The width of `text` in terminal columns.
 pub fn width(text: &str) -> usize {
-    text.width()
+    // Nearly all text is ASCII, and a history may have ten thousand rows.
+    if text.bytes().all(|byte| (b' '..=b'~').contains(&byte)) { text.len() } else { text.width() }
 }
 
 /// `text` padded with blanks to `columns`.
@@ -160,9 +161,10 @@ pub(super) fn abridge(text: &str, columns: usize) -> String {
     if width(text) <= columns {
         return text.to_owned();
     }
-    let mut cut = String::new();
+    let (mut cut, mut used) = (String::new(), 0);
     for c in text.chars() {
-        if width(&cut) + c.width().unwrap_or(0) + 1 > columns {
+        used += c.width().unwrap_or(0);
+        if used + 1 > columns {
             break;
         }
         cut.push(c);
