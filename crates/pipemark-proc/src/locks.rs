@@ -90,7 +90,7 @@ impl Locks {
     /// holder. If `pid` waits in a call for a lock, only that lock counts. `None` if there is none.
     pub fn held_by_other(&self, pid: u32) -> Option<(String, u32)> {
         let is_other = |lock: &&Lock| !lock.waits && lock.pid > 0 && lock.pid != i64::from(pid);
-        // Usually no lock concerns the process, so first the cheaper of its lists is read, and at most once.
+        // Usually no lock concerns the process. Listing its open files is cheaper than reading what it has locked.
         self.0.iter().find(is_other)?;
         let open = open_files(pid);
         let concerns: Vec<&Lock> =

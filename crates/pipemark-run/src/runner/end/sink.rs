@@ -42,7 +42,7 @@ impl Verification {
         Verification { checker: Checker::new(pattern), check: ends.touched() && xor.is_none(), xor, read: 0 }
     }
 
-    /// Whether no byte that arrives now is read.
+    /// Whether the bytes that arrive now are only counted.
     fn reads_nothing(&self) -> bool {
         !self.check && self.xor.is_none()
     }
