@@ -12,6 +12,7 @@ pub mod file_cache;
 mod handover;
 pub mod message;
 pub mod mq;
+pub mod own_descriptors;
 pub mod pattern;
 pub mod probe;
 pub mod reap;

@@ -13,7 +13,6 @@ use std::os::unix::ffi::OsStrExt;
 use std::panic::{self, UnwindSafe};
 use std::process;
 use std::sync::OnceLock;
-use std::thread;
 
 use libc::{c_char, c_int};
 
@@ -103,58 +102,4 @@ pub fn stdout_was_closed() -> bool {
 /// Whether the program was started with SIGPIPE ignored.
 pub fn sigpipe_was_ignored() -> bool {
     STARTED.get().is_some_and(|started| started.sigpipe_was_ignored)
-}
-
-/// Starts a thread that has its own table of descriptors: a copy of this process's table, if the system permits that
-/// (Linux 5.9). While threads share a table, each read and write changes a reference count atomically. Two idle threads
-/// that shared the table made a relay of blocks of 8 KiB take 2 % longer.
-///
-/// The copies stay open until the thread ends. Descriptors that other threads open later don't exist in the thread, so
-/// `run` must not use them.
-///
-/// # Errors
-/// If no thread can be started.
-pub fn spawn_with_own_descriptors(run: impl FnOnce() + Send + 'static) -> io::Result<()> {
-    thread::Builder::new().spawn(|| {
-        own_descriptors();
-        run();
-    })?;
-    Ok(())
-}
-
-/// Gives the calling thread its own table of descriptors. Returns whether the system permitted that. Containers often
-/// forbid unshare(2), but permit close_range(2).
-fn own_descriptors() -> bool {
-    // SAFETY: no descriptor has the largest number, so the call closes none.
-    unsafe {
-        libc::syscall(libc::SYS_close_range, libc::c_uint::MAX, libc::c_uint::MAX, libc::CLOSE_RANGE_UNSHARE) == 0
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use std::fs::File;
-    use std::os::fd::AsRawFd;
-    use std::sync::mpsc::channel;
-
-    use super::*;
-
-    #[test]
-    fn a_thread_with_own_descriptors_does_not_see_later_ones() {
-        // Other tests open files at the same time, but never this many.
-        const UNUSED: c_int = 500;
-        let ((started, wait), (send, receive), (answer, answered)) = (channel(), channel(), channel());
-        let look = move || {
-            started.send(()).unwrap();
-            let fd: c_int = receive.recv().unwrap();
-            // SAFETY: F_GETFD takes no third argument and changes nothing, whatever `fd` is.
-            answer.send(unsafe { libc::fcntl(fd, libc::F_GETFD) } != -1).unwrap();
-        };
-        spawn_with_own_descriptors(look).unwrap();
-        wait.recv().unwrap();
-        let file = File::open("/dev/null").unwrap();
-        let later = rustix::io::fcntl_dupfd_cloexec(&file, UNUSED).unwrap();
-        send.send(later.as_raw_fd()).unwrap();
-        assert!(!answered.recv().unwrap());
-    }
 }

@@ -59,8 +59,8 @@ impl Watcher {
                 let several = known.threads.len() > 1;
                 let process = known.read_stat();
                 let ticks = process.as_ref().map(|process| process.ticks);
-                // Reading the times of thousands of threads takes longer than a tick. If none has run, the times stay
-                // as they are.
+                // Reading the times of thousands of threads takes longer than a tick. If the ticks haven't changed,
+                // all threads together have run for less than a tick, which a later reading includes.
                 let idle = ticks.is_some()
                     && known.ticks_at_reading == ticks
                     && known.threads.len() > MANY_THREADS

@@ -10,8 +10,8 @@ use std::{process, thread};
 
 use clap::Args;
 use pipeio_harness::buffer::{Bytes, Pages};
+use pipeio_harness::own_descriptors;
 use pipeio_harness::recv::{self, ReceiveCall, Receiver};
-use pipeio_harness::start::spawn_with_own_descriptors;
 use pipeio_harness::wait::Wait;
 use rustix::fs::FileType;
 
@@ -72,7 +72,7 @@ pub fn run(options: &SinkOptions) -> VerbResult {
             return Err(ExitError::usage("--interval prints text only; omit --format"));
         }
         let count = count.clone();
-        spawn_with_own_descriptors(move || count.print_intervals(interval.into())).map_err(no_thread)?;
+        own_descriptors::spawn(move || count.print_intervals(interval.into())).map_err(no_thread)?;
     }
     let report_at_interrupt = move || {
         // A read that waits for bytes doesn't return on Ctrl-C, so this thread handles Ctrl-C.
@@ -83,7 +83,7 @@ pub fn run(options: &SinkOptions) -> VerbResult {
         let _ = format.print(&sheet(&seen.arrived(None), format.format), None);
         process::exit(exit::INTERRUPTED.into());
     };
-    spawn_with_own_descriptors(report_at_interrupt).map_err(no_thread)?;
+    own_descriptors::spawn(report_at_interrupt).map_err(no_thread)?;
     let stdin = io::stdin();
     let check = receive(stdin.as_fd(), options, &count)
         .map_err(|error| ExitError::failed(format_args!("cannot read standard input: {error}")))?;

@@ -10,9 +10,10 @@ use rand_xoshiro::rand_core::{Rng, SeedableRng};
 
 use pipemark_model::{Cpu, Delay, EndStats, Volume};
 
-/// The most blocks, and the bytes, that an end moves between two checks whether the window is over. They take a small
-/// fraction of any window, and reading the clock this rarely costs almost nothing.
-pub const CALLS_PER_ROUND: u32 = 16;
+/// The maximum numbers of blocks and of bytes that an end moves between two checks whether the window is over. A larger
+/// block is moved alone. They take a small fraction of any window, and reading the clock this rarely costs almost
+/// nothing.
+pub const BLOCKS_PER_ROUND: u32 = 16;
 pub const BYTES_PER_ROUND: usize = 64 << 10;
 
 /// Rounds of the loop between two checks of the current CPU. The checks are frequent enough to detect a migration, and

@@ -4,14 +4,14 @@ use std::io;
 
 use pipeio_harness::buffer::{Buffer, Bytes};
 use pipeio_harness::pattern::{Checker, Pattern};
-use pipeio_harness::recv::{ReceivedBlocks, Receiver};
+use pipeio_harness::recv::{Received, ReceivedBlocks, Receiver};
 use pipeio_harness::usage::{monotonic_ns, thread_cpu_ns};
 
 use pipemark_model::{Ends, Verify, Volume};
 
 use crate::link::{self, Handle, Link};
 use crate::runner::end::meter::{
-    BYTES_PER_ROUND, CALLS_PER_ROUND, Meter, SimulatedWork, ceiling, is_over, loop_overhead_ns,
+    BLOCKS_PER_ROUND, BYTES_PER_ROUND, Meter, SimulatedWork, ceiling, is_over, loop_overhead_ns,
 };
 use crate::runner::end::{Done, TrialEnd, early_end_error};
 
@@ -83,7 +83,7 @@ pub(super) fn run(end: &TrialEnd, link: &dyn Link, handle: Handle) -> io::Result
     let warmed_up = ends.link.transfers() && !chained;
     // Surplus bytes must not make this loop wait forever. The check below reports them.
     while warmed_up && end.warm_up().is_none_or(|bytes| sink.received < bytes) {
-        if sink.take()?.0 == 0 {
+        if sink.take()?.ended {
             return Err(early_end_error());
         }
         end.progress(sink.received);
@@ -110,7 +110,7 @@ pub(super) fn run(end: &TrialEnd, link: &dyn Link, handle: Handle) -> io::Result
         && !chained
         && matches!(ends.volume, Volume::Time(_));
     loop {
-        let taken = if several { sink.take_blocks(&window_end)? } else { sink.take_block()? };
+        let taken = if several { sink.take_blocks(&window_end)? } else { sink.take()? };
         if taken.ended && chained {
             break;
         }
@@ -136,8 +136,7 @@ pub(super) fn run(end: &TrialEnd, link: &dyn Link, handle: Handle) -> io::Result
     // The windows of other pairs may still be open, so this sink reads until its source closes the link. A link without
     // a transfer never closes.
     while ends.link.transfers() || !end.control.stopped() {
-        let (bytes, _) = sink.take()?;
-        if bytes == 0 {
+        if sink.take()?.ended {
             break;
         }
         end.progress(sink.received);
@@ -167,7 +166,7 @@ impl SinkEnd {
         let mut flows = false;
         let run_in_ns = if end.pinned.is_some() { RUN_IN_NS } else { UNPINNED_RUN_IN_NS };
         while !end.control.begun() {
-            if self.take()?.0 == 0 {
+            if self.take()?.ended {
                 return Err(early_end_error());
             }
             end.progress(self.received);
@@ -190,24 +189,18 @@ impl SinkEnd {
         })
     }
 
-    /// Receives the available bytes. Returns the number of bytes and of calls.
+    /// Receives a block, and verifies it.
     #[inline]
-    fn take(&mut self) -> io::Result<(usize, u32)> {
-        let received = self.receiver.recv()?;
-        self.verification.verify(received.bytes, received.data);
-        self.received += received.bytes as u64;
-        Ok((received.bytes, received.calls))
-    }
-
-    #[inline]
-    fn take_block(&mut self) -> io::Result<ReceivedBlocks> {
-        let (bytes, calls) = self.take()?;
+    fn take(&mut self) -> io::Result<ReceivedBlocks> {
+        let Received { bytes, calls, data } = self.receiver.recv()?;
+        self.verification.verify(bytes, data);
+        self.received += bytes as u64;
         Ok(ReceivedBlocks { bytes, blocks: 1, calls, ended: bytes == 0 })
     }
 
     /// Receives the blocks until the next reading of the clock. No byte of them is read.
     fn take_blocks(&mut self, window_end: &WindowEnd) -> io::Result<ReceivedBlocks> {
-        let taken = self.receiver.recv_blocks(CALLS_PER_ROUND, window_end.bytes_per_clock_read)?;
+        let taken = self.receiver.recv_blocks(BLOCKS_PER_ROUND, window_end.bytes_per_clock_read)?;
         self.verification.checker.skip(taken.bytes);
         self.received += taken.bytes as u64;
         Ok(taken)
@@ -255,7 +248,7 @@ impl WindowEnd {
         if let Volume::Time(_) = self.volume {
             self.blocks += taken.blocks;
             self.bytes = self.bytes.saturating_add(taken.bytes);
-            if self.blocks < CALLS_PER_ROUND && self.bytes < self.bytes_per_clock_read {
+            if self.blocks < BLOCKS_PER_ROUND && self.bytes < self.bytes_per_clock_read {
                 return false;
             }
             (self.blocks, self.bytes) = (0, 0);

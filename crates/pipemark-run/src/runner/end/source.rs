@@ -8,7 +8,7 @@ use pipeio_harness::usage::{monotonic_ns, thread_cpu_ns};
 
 use crate::link::{self, Handle, Link};
 use crate::runner::end::meter::{
-    BYTES_PER_ROUND, CALLS_PER_ROUND, Meter, SimulatedWork, ceiling, is_over, loop_overhead_ns,
+    BLOCKS_PER_ROUND, BYTES_PER_ROUND, Meter, SimulatedWork, ceiling, is_over, loop_overhead_ns,
 };
 use crate::runner::end::{Done, TrialEnd, lines_source};
 
@@ -130,7 +130,7 @@ impl SourceEnd<'_> {
     /// done between these blocks.
     fn blocks_per_round(&self, chained: bool) -> u32 {
         let alone = self.content == BlockContent::Prepared && self.busy.seconds() == 0.0 && !chained;
-        if alone { CALLS_PER_ROUND.min((BYTES_PER_ROUND / self.block) as u32).max(1) } else { 1 }
+        if alone { BLOCKS_PER_ROUND.min((BYTES_PER_ROUND / self.block) as u32).max(1) } else { 1 }
     }
 
     fn blocks(&mut self, blocks: u32) -> io::Result<Moved> {

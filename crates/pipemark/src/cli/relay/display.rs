@@ -7,7 +7,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::{Duration, Instant};
 
 use pipeio::relay::{RelayHandle, unread};
-use pipeio_harness::start::spawn_with_own_descriptors;
+use pipeio_harness::own_descriptors;
 use pipemark_console::{Progress, say};
 use pipemark_model::{ByteSize, Nanos, Throughput};
 
@@ -48,7 +48,7 @@ impl Display {
     pub fn start(handle: &RelayHandle, options: DisplayOptions) -> io::Result<Display> {
         let ((end, ended), (printing, printed)) = (channel(), channel());
         let handle = handle.clone();
-        spawn_with_own_descriptors(move || {
+        own_descriptors::spawn(move || {
             show(&handle, options, &ended);
             drop(printing);
         })?;

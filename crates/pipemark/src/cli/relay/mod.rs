@@ -13,8 +13,9 @@ use std::{fs, io, process, thread};
 
 use clap::Args;
 use pipeio::relay::{CapacityChange, End, MemoryBuffer, MethodChoice, Relay, RelayHandle, RelayReport};
+use pipeio_harness::own_descriptors;
 use pipeio_harness::signals::is_ignored;
-use pipeio_harness::start::{sigpipe_was_ignored, spawn_with_own_descriptors};
+use pipeio_harness::start::sigpipe_was_ignored;
 use rustix::fs::{FileType, SeekFrom, fstat, seek};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGPIPE, SIGTERM};
 use signal_hook::iterator::Signals;
@@ -208,7 +209,7 @@ fn report_signals(handle: &RelayHandle, display: &SharedDisplay, has_buffer: boo
     // Ignored signals stay ignored.
     let mut signals = Signals::new([SIGTERM, SIGINT, SIGHUP].into_iter().filter(|signal| !is_ignored(*signal)))?;
     let (handle, display) = (handle.clone(), display.clone());
-    spawn_with_own_descriptors(move || {
+    own_descriptors::spawn(move || {
         if let Some(signal) = signals.forever().next() {
             if has_buffer {
                 handle.stop();
