@@ -710,6 +710,19 @@ mod tests {
     }
 
     #[test]
+    fn all_stages_have_their_turn() {
+        let mut watcher = watcher();
+        watcher.stages = vec![WatchedStage::default(); 10];
+        let chosen: BTreeSet<usize> = (0..1000)
+            .map(|_| {
+                watcher.pause();
+                watcher.random_stage()
+            })
+            .collect();
+        assert_eq!(chosen.len(), 10);
+    }
+
+    #[test]
     fn each_time_that_a_stage_is_stopped_counts_once() {
         let mut watcher = watcher();
         watcher.stages = vec![WatchedStage::default()];
