@@ -108,7 +108,7 @@ clippy: format
 # What of `make lint` isn't part of compiling. Other languages are checked only where that is quick.
 checks: format
 	$(CARGO) metadata --locked --format-version 1 --manifest-path fuzz/Cargo.toml >/dev/null
-	RUSTDOCFLAGS='-D warnings' $(CARGO) doc --locked --no-deps -p pipeio -p pipeio-harness
+	RUSTDOCFLAGS='-D warnings' $(CARGO) doc --locked --no-deps -p pipeio -p pipeio-harness -p pipemark-sys
 	@if command -v gofmt >/dev/null; then \
 		found=$$(gofmt -l entrants/go); [ -z "$$found" ] || { echo "run gofmt -w: $$found"; exit 1; }; \
 	else echo "no gofmt: the form of Go is not checked"; fi

@@ -5,25 +5,18 @@
 //! **No API promise:** this crate is published only because `pipemark` depends on it, and may change in any release. To
 //! move bytes in your own program, use [`pipeio`].
 
-pub mod allocator;
 pub mod buffer;
 pub mod copies;
-pub mod file_cache;
 mod handover;
 pub mod message;
 pub mod mq;
-pub mod own_descriptors;
 pub mod pattern;
 pub mod probe;
-pub mod reap;
 pub mod recv;
 pub mod ring;
 pub mod send;
 pub mod shared;
-pub mod signals;
-pub mod start;
 mod uring;
-pub mod usage;
 pub mod vm;
 pub mod wait;
 pub mod zerocopy;

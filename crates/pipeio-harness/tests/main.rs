@@ -2,4 +2,3 @@
 
 mod every_way;
 mod links;
-mod reap;

@@ -410,7 +410,7 @@ impl AbPlan {
             plan: &self.rounds,
             rounds: &rounds,
             shell_start,
-            own_memory: pipeio_harness::usage::Usage::now().peak_bytes as f64,
+            own_memory: pipemark_sys::usage::Usage::now().peak_bytes as f64,
             criterion: &|better: Better| criterion(options.judging.threshold, better),
         };
         let info = |kind: &FigureKind| FigureInfo {

@@ -3,7 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 
-use pipeio_harness::file_cache;
+use pipemark_sys::file_cache;
 use serde::Serialize;
 
 use pipemark_host::child::RunError;

@@ -3,7 +3,7 @@
 use perf_event::events::Hardware;
 use perf_event::{Builder, Counter};
 
-use pipeio_harness::usage::scaled_count;
+use pipemark_sys::usage::scaled_count;
 
 /// The events, in the order of the figures.
 const EVENTS: [Hardware; 3] = [Hardware::INSTRUCTIONS, Hardware::CPU_CYCLES, Hardware::CACHE_MISSES];

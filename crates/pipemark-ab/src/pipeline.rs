@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use pipeio::pipe::{self, Pipe};
-use pipeio_harness::usage::Usage;
+use pipemark_sys::usage::Usage;
 use rustix::process::Signal;
 use sha2::Digest;
 

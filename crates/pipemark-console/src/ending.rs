@@ -4,7 +4,7 @@ use std::fmt::Display;
 use std::io::{self, Write};
 use std::path::Path;
 
-use pipeio_harness::start::stdout_was_closed;
+use pipemark_sys::start::stdout_was_closed;
 
 use pipemark_host::child::{Interrupt, guard};
 use pipemark_model::is_control_or_invisible;

@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::io::{self, Write};
 
-use pipeio_harness::start::stdout_was_closed;
+use pipemark_sys::start::stdout_was_closed;
 use serde::Serialize;
 
 use crate::destination::Destination;

@@ -8,17 +8,17 @@ mod store;
 use pipemark_host::child::{self, guard};
 
 #[global_allocator]
-static ALLOCATOR: pipeio_harness::allocator::ExitOnFailure = pipeio_harness::allocator::ExitOnFailure;
+static ALLOCATOR: pipemark_sys::allocator::ExitOnFailure = pipemark_sys::allocator::ExitOnFailure;
 
 #[cfg(not(test))]
-pipeio_harness::start!(run_program);
+pipemark_sys::start!(run_program);
 
 /// Runs the program, and returns the exit code.
 #[cfg_attr(test, expect(dead_code, reason = "a test program has a start of its own"))]
 fn run_program() -> u8 {
     // A measurement starts this program thousands of times, as an end or a stage of a pipeline, so these cases are
     // checked first.
-    let mut words = pipeio_harness::start::words().to_vec();
+    let mut words = pipemark_sys::start::words().to_vec();
     match words.get(1) {
         Some(verb) if verb == pipemark_run::END_VERB => return pipemark_run::end(),
         Some(verb) if verb == pipemark_run::SUPERVISOR_VERB => return pipemark_run::supervisor(),

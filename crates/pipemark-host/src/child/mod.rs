@@ -23,8 +23,8 @@ use std::process::{Command, ExitStatus};
 use std::time::{Duration, Instant};
 
 use interrupt::wait_failed;
-use pipeio_harness::reap::{self, Reap};
-use pipeio_harness::usage::{Usage, WaitMode, reap};
+use pipemark_sys::reap::{self, Reap};
+use pipemark_sys::usage::{Usage, WaitMode, reap};
 use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, ftruncate, memfd_create};
 use rustix::io::Errno;
 use rustix::process::{

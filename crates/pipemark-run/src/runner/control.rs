@@ -5,7 +5,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
 
 use pipeio_harness::shared::Shared;
-use pipeio_harness::usage::monotonic_ns;
+use pipemark_sys::usage::monotonic_ns;
 use rustix::io::Errno;
 use rustix::thread::futex;
 

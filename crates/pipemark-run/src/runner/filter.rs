@@ -9,7 +9,7 @@ use std::fs::{self, File};
 use std::io::{self, Seek};
 use std::time::{Duration, Instant};
 
-use pipeio_harness::usage::Usage;
+use pipemark_sys::usage::Usage;
 use rustix::pipe::{PipeFlags, pipe_with};
 
 use pipemark_entrants::Entrants;

@@ -5,8 +5,8 @@ use perf_event::events::{Event, Hardware, Software};
 use perf_event::{Builder, Counter};
 use rustix::process::Pid;
 
-use pipeio_harness::usage::scaled_count;
 use pipemark_model::ProcessStats;
+use pipemark_sys::usage::scaled_count;
 
 /// The counters of one process: migrations, cycles, instructions, branches, mispredicted branches, cache misses, and
 /// two counters of stalled cycles. A counter is `None` if it is missing.

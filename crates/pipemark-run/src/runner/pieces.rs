@@ -5,7 +5,7 @@ use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::time::{Duration, Instant};
 
-use pipeio_harness::usage::monotonic_ns;
+use pipemark_sys::usage::monotonic_ns;
 
 use pipemark_model::Pieces;
 

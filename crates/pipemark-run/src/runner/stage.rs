@@ -7,7 +7,7 @@ use std::process::ExitStatus;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use pipeio_harness::usage::Usage;
+use pipemark_sys::usage::Usage;
 use rustix::process::Signal;
 
 use pipemark_host::child::error::RunError;

@@ -14,7 +14,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use hdrhistogram::Histogram;
-use pipeio_harness::usage::monotonic_ns;
+use pipemark_sys::usage::monotonic_ns;
 use rustix::pipe::{PipeFlags, pipe_with};
 
 use pipemark_entrants::{FilterTask, quoted};

@@ -13,10 +13,10 @@ use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::ioctl_fionbio;
 use rustix::process::{Pid, Signal, getpid, kill_process};
 
-use pipeio_harness::signals::{self, SentSignal, SignalQueue};
-use pipeio_harness::start::sigpipe_was_ignored;
 use pipemark_host::child::ourselves;
 use pipemark_proc::process;
+use pipemark_sys::signals::{self, SentSignal, SignalQueue};
+use pipemark_sys::start::sigpipe_was_ignored;
 
 /// The hidden verb that starts a witness.
 pub const WITNESS_VERB: &str = "__witness";

@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use clap::Args;
 
-use pipeio_harness::signals::SignalQueue;
 use pipemark_console::{ExitError, VerbResult, count, say};
 use pipemark_model::{ByteSize, parse_duration};
 use pipemark_show::{Note, Sheet, Style};
+use pipemark_sys::signals::SignalQueue;
 
 use crate::report::PipelineReport;
 use crate::screen::KeyPress;

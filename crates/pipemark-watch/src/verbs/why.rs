@@ -9,8 +9,8 @@ use std::process::{Command, ExitStatus};
 use std::time::{Duration, Instant};
 
 use clap::Args;
-use pipeio_harness::signals::end_by;
-use pipeio_harness::start::sigpipe_was_ignored;
+use pipemark_sys::signals::end_by;
+use pipemark_sys::start::sigpipe_was_ignored;
 use rustix::process::Signal;
 
 use pipemark_console::{

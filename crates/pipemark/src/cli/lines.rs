@@ -15,7 +15,7 @@ use clap::{Args, Subcommand};
 use pipeio::lines::transforms::{Field, Identity, Length, Number, Spaces, Upper};
 use pipeio::lines::{Ended, Engine, Error, LinesReport, OutputMethod, Simd};
 use pipeio::relay::{self, CapacityChange, Relay};
-use pipeio_harness::usage::Usage;
+use pipemark_sys::usage::Usage;
 
 use pipemark_console::{ExitError, VerbResult, WordChoice, check_stdout, one_of, say};
 use pipemark_model::{ByteSize, Nanos, Throughput, bounded, counted, did_you_mean};

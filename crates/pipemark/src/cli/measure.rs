@@ -179,7 +179,7 @@ pub fn empty_document() -> Document {
         workload: WORKLOAD,
         method: METHOD,
         version: env!("CARGO_PKG_VERSION").to_owned(),
-        command: pipeio_harness::start::words().iter().map(|word| word.to_string_lossy().into_owned()).collect(),
+        command: pipemark_sys::start::words().iter().map(|word| word.to_string_lossy().into_owned()).collect(),
         ..Document::default()
     }
 }

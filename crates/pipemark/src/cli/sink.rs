@@ -10,9 +10,9 @@ use std::{process, thread};
 
 use clap::Args;
 use pipeio_harness::buffer::{Bytes, Pages};
-use pipeio_harness::own_descriptors;
 use pipeio_harness::recv::{self, ReceiveCall, Receiver};
 use pipeio_harness::wait::Wait;
+use pipemark_sys::own_descriptors;
 use rustix::fs::FileType;
 
 use pipemark_console::{

@@ -11,7 +11,7 @@ use hdrhistogram::serialization::{Serializer, V2DeflateSerializer};
 use pipeio_harness::pattern::{Checker, Pattern};
 use pipeio_harness::recv::Receiver;
 use pipeio_harness::send::{BlockContent, Sender};
-use pipeio_harness::usage::monotonic_ns;
+use pipemark_sys::usage::monotonic_ns;
 
 use pipemark_model::{Ends, Latency, MessagePace, Nanos, Verify};
 use pipemark_stats::percentile;

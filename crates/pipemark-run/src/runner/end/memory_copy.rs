@@ -4,7 +4,7 @@ use std::hint::black_box;
 use std::io;
 
 use pipeio_harness::buffer::Buffer;
-use pipeio_harness::usage::monotonic_ns;
+use pipemark_sys::usage::monotonic_ns;
 
 use crate::link;
 use crate::runner::end::meter::{Meter, is_over};

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
-use pipeio_harness::usage::{Usage, migrations, monotonic_ns};
+use pipemark_sys::usage::{Usage, migrations, monotonic_ns};
 use rand_xoshiro::SplitMix64;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
 

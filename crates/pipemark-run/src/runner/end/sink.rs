@@ -5,7 +5,7 @@ use std::io;
 use pipeio_harness::buffer::{Buffer, Bytes};
 use pipeio_harness::pattern::{Checker, Pattern};
 use pipeio_harness::recv::{Received, ReceivedBlocks, Receiver};
-use pipeio_harness::usage::{monotonic_ns, thread_cpu_ns};
+use pipemark_sys::usage::{monotonic_ns, thread_cpu_ns};
 
 use pipemark_model::{Ends, Verify, Volume};
 

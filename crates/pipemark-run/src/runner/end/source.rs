@@ -4,7 +4,7 @@ use std::io;
 
 use pipeio_harness::pattern::Pattern;
 use pipeio_harness::send::{BlockContent, Moved, Sender};
-use pipeio_harness::usage::{monotonic_ns, thread_cpu_ns};
+use pipemark_sys::usage::{monotonic_ns, thread_cpu_ns};
 
 use crate::link::{self, Handle, Link};
 use crate::runner::end::meter::{

@@ -3,7 +3,7 @@
 use std::io;
 use std::os::fd::OwnedFd;
 
-use pipeio_harness::usage::monotonic_ns;
+use pipemark_sys::usage::monotonic_ns;
 
 use crate::runner::end::meter::{Meter, is_over};
 use crate::runner::end::{Done, TrialEnd, early_end_error};

@@ -7,9 +7,9 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::{Duration, Instant};
 
 use pipeio::relay::{RelayHandle, unread};
-use pipeio_harness::own_descriptors;
 use pipemark_console::{Progress, say};
 use pipemark_model::{ByteSize, Nanos, Throughput};
+use pipemark_sys::own_descriptors;
 
 use super::REPORT_TIME;
 

@@ -13,9 +13,9 @@ use std::{fs, io, process, thread};
 
 use clap::Args;
 use pipeio::relay::{CapacityChange, End, MemoryBuffer, MethodChoice, Relay, RelayHandle, RelayReport};
-use pipeio_harness::own_descriptors;
-use pipeio_harness::signals::is_ignored;
-use pipeio_harness::start::sigpipe_was_ignored;
+use pipemark_sys::own_descriptors;
+use pipemark_sys::signals::is_ignored;
+use pipemark_sys::start::sigpipe_was_ignored;
 use rustix::fs::{FileType, SeekFrom, fstat, seek};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGPIPE, SIGTERM};
 use signal_hook::iterator::Signals;

@@ -6,7 +6,7 @@ use std::alloc::{GlobalAlloc, Layout, System};
 ///
 /// ```
 /// #[global_allocator]
-/// static ALLOCATOR: pipeio_harness::allocator::ExitOnFailure = pipeio_harness::allocator::ExitOnFailure;
+/// static ALLOCATOR: pipemark_sys::allocator::ExitOnFailure = pipemark_sys::allocator::ExitOnFailure;
 /// ```
 #[derive(Debug)]
 pub struct ExitOnFailure;

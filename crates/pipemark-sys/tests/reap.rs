@@ -5,12 +5,12 @@ use std::process::Command;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use pipeio_harness::reap::{Reap, reap};
+use pipemark_sys::reap::{Reap, reap};
 
 #[test]
 fn children_are_reaped_individually() {
     let exe = std::env::current_exe().unwrap();
-    let test = Command::new(exe).args(["--exact", "reap::children_of_this_process", "--ignored"]).output().unwrap();
+    let test = Command::new(exe).args(["--exact", "children_of_this_process", "--ignored"]).output().unwrap();
     let text = String::from_utf8_lossy(&test.stdout);
     assert!(test.status.success() && text.contains("1 passed"), "{text}");
 }

@@ -115,7 +115,10 @@ pub fn is_ignored(signal: i32) -> bool {
 /// If there is no such process, if it belongs to another user, or if the number isn't a signal.
 pub fn send(pid: u32, signal: i32) -> io::Result<()> {
     // 0 and negative numbers mean process groups.
-    let pid = i32::try_from(pid).ok().filter(|pid| *pid > 0).ok_or_else(|| crate::invalid("no process"))?;
+    let pid = i32::try_from(pid)
+        .ok()
+        .filter(|pid| *pid > 0)
+        .ok_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, "no process"))?;
     // SAFETY: the call takes two numbers and accesses no memory of ours.
     result_of(unsafe { libc::kill(pid, signal) }).map(drop)
 }
