@@ -31,6 +31,7 @@ mod trial;
 mod units;
 mod value;
 mod warning;
+pub mod written;
 
 pub use bad_value::BadValue;
 pub use capacity::{Capacity, NamedCapacity};

@@ -4,7 +4,6 @@
 
 pub mod available;
 pub mod content;
-pub mod demonstrations;
 mod link;
 pub mod plan;
 mod runner;

@@ -6,7 +6,6 @@
 
 mod bounds;
 mod chain;
-pub mod claims;
 mod contrast;
 mod cost;
 mod filters;

@@ -108,8 +108,8 @@ fn lay_out(document: &Document, footer: &ScreenFooter, pointers: &[String]) -> S
         return sheet;
     }
     let claims = match *counted_only {
-        true => super::claims::counts(document).into_iter().collect(),
-        false => super::claims::brief(document),
+        true => pipemark_claims::sheet::counts(document).into_iter().collect(),
+        false => pipemark_claims::sheet::brief(document),
     };
     // The suite's main experiments are shown whole, so tall tables of other experiments are dropped.
     let headline = experiments.iter().any(|experiment| experiment.about.headline);

@@ -6,7 +6,7 @@ use pipemark_watch::sheet::timeline;
 
 use crate::sheet::experiment::MeasuredExperiment;
 use crate::sheet::watched;
-use crate::sheet::{claims, gains, marks, matrix, words};
+use crate::sheet::{gains, marks, matrix, words};
 
 /// The sheet of a document, as shown after a measurement.
 pub fn document(document: &Document) -> Sheet {
@@ -27,7 +27,7 @@ pub fn document(document: &Document) -> Sheet {
         sheet.heading(2, "Marks");
         sheet.notes(legend);
     }
-    claims::table(&mut sheet, document, "");
+    pipemark_claims::sheet::table(&mut sheet, document, "");
     section(&mut sheet, "Findings", findings(document));
     section(&mut sheet, "Notes", warnings(document));
     sheet

@@ -7,8 +7,8 @@ use pipemark_run::plan::Suite;
 use pipemark_stats::fixture::{outcome_of, records};
 use pipemark_stats::noise::{Dice, Noise};
 
-use crate::findings::claims::answer_claims;
 use crate::findings::findings;
+use pipemark_claims::answers::answer_claims;
 
 const GIB: f64 = (1u64 << 30) as f64;
 const MIB: f64 = (1u64 << 20) as f64;

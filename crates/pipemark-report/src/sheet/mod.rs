@@ -3,7 +3,6 @@
 
 mod brief;
 mod charts;
-mod claims;
 mod comparison;
 mod document;
 mod experiment;

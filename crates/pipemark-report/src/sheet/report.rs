@@ -9,7 +9,7 @@ use pipemark_watch::sheet::timeline;
 use crate::sheet::charts::{Section, charts, labels, over_time};
 use crate::sheet::document::{heading, tables};
 use crate::sheet::watched;
-use crate::sheet::{claims, comparison, marks, summary, words};
+use crate::sheet::{comparison, marks, summary, words};
 
 /// The whole content of the documents. The main figures and one chart come first. Findings that aren't shown elsewhere
 /// come last.
@@ -76,7 +76,7 @@ pub fn report(documents: &[Document]) -> Sheet {
         changes(&mut sheet, [base, new], &labels);
     }
     for (document, label) in runs() {
-        claims::table(&mut sheet, document, if several_documents { label } else { "" });
+        pipemark_claims::sheet::table(&mut sheet, document, if several_documents { label } else { "" });
     }
     for (section, charts) in sections.iter().zip(drawn) {
         sheet.heading(2, &section.title);

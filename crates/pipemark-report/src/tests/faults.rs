@@ -10,9 +10,9 @@ use pipemark_stats::estimate::from_runs;
 use pipemark_stats::fixture::{STEADY, record};
 use pipemark_stats::records::{memory_copy, ratio_of, ratios};
 
-use crate::findings::claims::answer_claims;
 use crate::findings::findings;
 use crate::tests::one_setting;
+use pipemark_claims::answers::answer_claims;
 
 /// The parameters in which the trials of a finding may differ, by rule. All other parameters must be equal.
 const VARIES: [(&[&str], &[Key]); 14] = {

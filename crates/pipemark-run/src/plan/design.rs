@@ -4,28 +4,10 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 use pipemark_entrants::AgainstProgram;
+use pipemark_model::written::DesignSetting;
 use pipemark_model::{Key, Statistic, Value};
 
 use crate::plan::gains::GainsDesign;
-
-/// A parameter's value with its position in the suite's text, for errors.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct DesignSetting {
-    pub value: Value,
-    pub(super) at: Option<Range<usize>>,
-}
-
-impl DesignSetting {
-    pub fn key(&self) -> Key {
-        self.value.key()
-    }
-}
-
-impl From<Value> for DesignSetting {
-    fn from(value: Value) -> DesignSetting {
-        DesignSetting { value, at: None }
-    }
-}
 
 /// A parameter, and the values over which it varies.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -4,15 +4,16 @@ use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 use std::time::Duration;
 
+use pipemark_claims::design;
 use pipemark_entrants::AgainstProgram;
+use pipemark_model::written::{DesignSetting, Refusal};
 use pipemark_model::{
     ByteSize, Experiment, Job, Key, Place, Program, Published, Settings, Trial, Value, Verify, Volume, differing_keys,
 };
 
-use crate::plan::design::{Design, DesignAxis, DesignSetting, PublishedFigure, PublishedFigures};
-use crate::plan::refusal::Refusal;
+use crate::plan::design::{Design, DesignAxis, PublishedFigure, PublishedFigures};
 use crate::plan::suite::{MAX_TRIALS, Suite, VolumeScale, streams_total};
-use crate::plan::{MEMORY_COPY, Plan, claims, gains};
+use crate::plan::{MEMORY_COPY, Plan, gains};
 
 pub(super) fn expand(suite: &Suite, scale: VolumeScale) -> Result<Plan, Refusal> {
     let count = suite.designs.iter().fold(0u128, |count, design| count.saturating_add(design.count()));
@@ -74,7 +75,7 @@ pub(super) fn expand(suite: &Suite, scale: VolumeScale) -> Result<Plan, Refusal>
     };
     let longest = trials.iter().map(time).max().unwrap_or_default();
     let schedule = suite.schedule.complete(longest).map_err(|sentence| Refusal::new(sentence, None))?;
-    let claims = claims::resolve(&suite.claims, &experiments, &trials)?;
+    let claims = design::resolve(&suite.claims, &experiments, &trials)?;
     let about = suite.about.clone();
     let measured = suite.designs.iter().filter(|design| design.measures_volume);
     let to_measure = measured.map(|design| design.name.clone()).collect();

@@ -1,9 +1,7 @@
 //! A table of gains as defined in a suite, and its cells, which are trials of the experiment.
 
+use pipemark_model::written::{DesignSetting, Refusal};
 use pipemark_model::{Gains, GainsBlock, GainsCell, GainsColumn, Key, Trial, Value, distinct};
-
-use crate::plan::design::DesignSetting;
-use crate::plan::refusal::Refusal;
 
 /// A table of gains before its trials are known.
 #[derive(Debug, Clone, PartialEq)]

@@ -3,7 +3,6 @@
 //! This module reads no files and no clock, and uses no randomness. `cli` reads the suite's file, and `runner` runs the
 //! trials.
 
-mod claims;
 mod design;
 mod embedded;
 mod expand;
@@ -20,8 +19,9 @@ mod tests;
 use pipemark_entrants::AgainstProgram;
 use pipemark_model::{Claim, Experiment, Trial};
 
-pub use design::{Design, DesignAxis, DesignSetting};
+pub use design::{Design, DesignAxis};
 pub use embedded::{EMBEDDED, embedded};
+pub use pipemark_model::written::DesignSetting;
 pub use refusal::PlanError;
 pub use schedule::{Runs, Schedule, ScheduleChoices};
 pub use suite::{MAX_SUITE_BYTES, Suite, VolumeScale};

@@ -4,24 +4,12 @@ use std::ops::Range;
 
 use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};
 
+use pipemark_model::written::Refusal;
+
 /// The length at which sentences are truncated, because they may quote a hostile file.
 const MAX_SENTENCE_CHARS: usize = 600;
 /// The longest line of a suite that is shown in an error.
 const MAX_EXCERPT_CHARS: usize = 100;
-
-/// The reason for an error, and its position in the suite's text in bytes. `None` if the error is about flags or the
-/// whole suite.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Refusal {
-    pub sentence: String,
-    pub at: Option<Range<usize>>,
-}
-
-impl Refusal {
-    pub fn new(sentence: impl Into<String>, at: Option<Range<usize>>) -> Self {
-        Refusal { sentence: sentence.into(), at }
-    }
-}
 
 /// Why a suite or flags give no plan, as a sentence for their author. A sentence about a suite begins with file, line
 /// and column.

@@ -5,12 +5,13 @@ use std::ops::Range;
 use std::str::FromStr;
 use std::sync::Arc;
 
+use pipemark_claims::design::ClaimDesign;
 use pipemark_entrants::AgainstProgram;
+use pipemark_model::written::{DesignSetting, Refusal};
 use pipemark_model::{BadValue, Job, Nanos, Volume};
 
-use crate::plan::claims::ClaimDesign;
-use crate::plan::design::{Design, DesignSetting};
-use crate::plan::refusal::{PlanError, Refusal};
+use crate::plan::design::Design;
+use crate::plan::refusal::PlanError;
 use crate::plan::schedule::ScheduleChoices;
 use crate::plan::{Plan, expand, toml_form};
 

@@ -3,36 +3,30 @@
 //! docs/suites.md describes the format for users.
 
 use std::collections::{BTreeMap, HashSet};
-use std::fmt;
 
 use serde::Deserialize;
 use serde::de::{Deserializer, Error as _};
 use toml::Spanned;
 
+use pipemark_claims::form::ClaimForm;
 use pipemark_entrants::AgainstProgram;
-use pipemark_model::{Claim, GIB, Key, RATE_UNITS, Statistic, Value, Which, did_you_mean};
+use pipemark_model::written::{
+    CheckedName, MAX_VALUE_CHARS, Refusal, Scalar, SuiteTable, check_line, entries, key, name, setting, setting_of,
+    settings, title,
+};
+use pipemark_model::{GIB, RATE_UNITS, Statistic, did_you_mean};
 
-use crate::demonstrations::DEMONSTRATIONS;
-use crate::plan::claims::{self, ClaimDesign};
-use crate::plan::design::{Design, DesignAxis, DesignSetting, PublishedFigure, PublishedFigures};
+use crate::plan::design::{Design, DesignAxis, PublishedFigure, PublishedFigures};
 use crate::plan::gains::{ColumnDesign, GainsDesign};
-use crate::plan::refusal::Refusal;
 use crate::plan::schedule::ScheduleChoices;
 use crate::plan::suite::Suite;
 
-const MAX_NAME_CHARS: usize = 40;
-const MAX_TITLE_CHARS: usize = 120;
 const MAX_ABOUT_CHARS: usize = 4000;
-const MAX_VALUE_CHARS: usize = 40;
 /// The largest number of tables with published figures. It limits the time to find the figures of all trials, which is
 /// proportional to the number of tables times the number of trials.
 const MAX_PUBLISHED: usize = 24;
 /// The value of `total` for chains whose volume is chosen by measuring.
 const AUTO: &str = "auto";
-const MAX_CLAIM_CHARS: usize = 400;
-
-/// A table with the positions of keys and values.
-type SuiteTable<T> = BTreeMap<Spanned<String>, Spanned<T>>;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -95,9 +89,6 @@ enum Headline {
 }
 
 #[derive(Deserialize)]
-struct CheckedName(#[serde(deserialize_with = "name")] String);
-
-#[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct GainsForm {
     by: Spanned<String>,
@@ -120,41 +111,6 @@ struct GainsColumnForm {
     when: Vec<SuiteTable<Scalar>>,
     #[serde(default)]
     published: SuiteTable<f64>,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields, rename_all = "kebab-case")]
-struct ClaimForm {
-    id: Spanned<CheckedName>,
-    #[serde(rename = "where", deserialize_with = "title")]
-    place: String,
-    #[serde(deserialize_with = "claim")]
-    says: String,
-    #[serde(default)]
-    published: String,
-    open: Option<String>,
-    shown_by: Option<Spanned<String>>,
-    /// The minimum number of bytes. Runs that moved fewer bytes don't settle the claim.
-    least: Option<Spanned<Scalar>>,
-    times: Option<f64>,
-    #[serde(default, rename = "in")]
-    experiments: Vec<String>,
-    #[serde(default = "ratio")]
-    figure: String,
-    #[serde(default)]
-    of: Vec<SuiteTable<Scalar>>,
-    to: Option<SuiteTable<Scalar>>,
-    #[serde(default)]
-    which: Which,
-    low: Option<f64>,
-    high: Option<f64>,
-    /// The claimed figure. `low` and `high` become half and twice its difference from 1 (a ratio) or 0 (a gain): see
-    /// `claims::scaled`.
-    about: Option<f64>,
-}
-
-fn ratio() -> String {
-    "ratio".to_owned()
 }
 
 #[derive(Deserialize)]
@@ -255,32 +211,6 @@ impl SuiteUnit {
     }
 }
 
-/// A value of a parameter.
-#[derive(Deserialize)]
-#[serde(untagged, expecting = "a value must be a number or a string")]
-enum Scalar {
-    Integer(i64),
-    Float(f64),
-    Text(String),
-}
-
-impl fmt::Display for Scalar {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Scalar::Integer(number) => number.fmt(f),
-            Scalar::Float(number) => number.fmt(f),
-            Scalar::Text(text) => text.fmt(f),
-        }
-    }
-}
-
-/// The entries of a table in the order of the file.
-fn entries<T>(table: &SuiteTable<T>) -> Vec<(&Spanned<String>, &Spanned<T>)> {
-    let mut entries: Vec<_> = table.iter().collect();
-    entries.sort_by_key(|(key, _)| key.span().start);
-    entries
-}
-
 pub(super) fn read(text: &str) -> Result<Suite, Refusal> {
     let form: SuiteForm = toml::from_str(text).map_err(|error| Refusal::new(reword(error.message()), error.span()))?;
     let defaults = settings(&form.defaults)?;
@@ -295,7 +225,7 @@ pub(super) fn read(text: &str) -> Result<Suite, Refusal> {
         defaults,
         headline: form.headline.map_or_else(Vec::new, headlines),
         designs: form.experiment.into_inner().into_iter().map(read_design).collect::<Result<_, _>>()?,
-        claims: form.claim.into_iter().map(read_claim).collect::<Result<_, _>>()?,
+        claims: form.claim.into_iter().map(ClaimForm::read).collect::<Result<_, _>>()?,
         source: None,
     })
 }
@@ -456,125 +386,6 @@ fn gains(form: &Spanned<GainsForm>) -> Result<GainsDesign, Refusal> {
         source: format!("{} ({})", table.source, table.hardware),
         columns: table.column.iter().map(column).collect::<Result<_, Refusal>>()?,
     })
-}
-
-fn read_claim(form: ClaimForm) -> Result<ClaimDesign, Refusal> {
-    let at = form.id.span();
-    let refuse = |sentence: String| Refusal::new(sentence, Some(at.clone()));
-    let neutral = claims::no_difference(&form.figure, form.to.is_some()).map_err(refuse)?;
-    let (mut low, mut high) = (form.low, form.high);
-    if let Some(about) = form.about {
-        let Some(neutral) = neutral.filter(|_| low.is_none() && high.is_none()) else {
-            return Err(refuse("'about' is for gains and ratios only, and replaces 'low' and 'high'".to_owned()));
-        };
-        let (one, other) = (claims::scaled(neutral, about, 0.5), claims::scaled(neutral, about, 2.0));
-        (low, high) = (Some(one.min(other)), Some(one.max(other)));
-    }
-    let unmeasured = form.open.is_some() || form.shown_by.is_some();
-    if unmeasured != (low.is_none() && high.is_none()) {
-        let sentence =
-            "a claim needs either low, high or about, or else shown-by or open (the reason why it can't be measured)";
-        return Err(refuse(sentence.to_owned()));
-    }
-    if let Some(name) = form.shown_by.as_ref().filter(|name| !DEMONSTRATIONS.contains(&name.as_ref().as_str())) {
-        let hint = did_you_mean(name.as_ref(), DEMONSTRATIONS);
-        let sentence =
-            format!("'{}' is not a demonstration; use one of {}{hint}", name.as_ref(), DEMONSTRATIONS.join(", "));
-        return Err(Refusal::new(sentence, Some(name.span())));
-    }
-    let least = form.least.as_ref().map(|size| setting(Key::Total, size)).transpose()?;
-    let least = least.and_then(|setting| setting.value.number());
-    let all = |table: &SuiteTable<Scalar>| Ok(settings(table)?.into_iter().map(|setting| setting.value).collect());
-    Ok(ClaimDesign {
-        of: form.of.iter().map(all).collect::<Result<_, Refusal>>()?,
-        to: form.to.as_ref().map(all).transpose()?,
-        claim: Claim {
-            id: form.id.into_inner().0,
-            place: form.place,
-            says: form.says,
-            published: form.published,
-            open: form.open,
-            shown_by: form.shown_by.map(|name| name.as_ref().clone()),
-            least,
-            times: form.times,
-            experiments: form.experiments,
-            figure: form.figure,
-            which: form.which,
-            low,
-            high,
-            ..Claim::default()
-        },
-        at,
-    })
-}
-
-fn settings(table: &SuiteTable<Scalar>) -> Result<Vec<DesignSetting>, Refusal> {
-    let mut settings: Vec<DesignSetting> = Vec::new();
-    for (word, value) in entries(table) {
-        let key = key(word)?;
-        if key.is_volume() && settings.iter().any(|setting| setting.key().is_volume()) {
-            return Err(Refusal::new("use only one of total, blocks and time", Some(word.span())));
-        }
-        settings.push(setting(key, value)?);
-    }
-    Ok(settings)
-}
-
-fn key(word: &Spanned<String>) -> Result<Key, Refusal> {
-    let refuse = |sentence: String| Refusal::new(sentence, Some(word.span()));
-    check_line("parameter", word.as_ref(), MAX_VALUE_CHARS).map_err(refuse)?;
-    Key::named(word.as_ref()).map_err(|error| refuse(error.to_string()))
-}
-
-fn setting(key: Key, value: &Spanned<Scalar>) -> Result<DesignSetting, Refusal> {
-    setting_of(key, &value.as_ref().to_string(), value)
-}
-
-fn setting_of<T>(key: Key, text: &str, place: &Spanned<T>) -> Result<DesignSetting, Refusal> {
-    let refuse = |sentence: String| Refusal::new(sentence, Some(place.span()));
-    check_line(&format!("value of {key}"), text, MAX_VALUE_CHARS).map_err(refuse)?;
-    let value = Value::parse(key, text).map_err(|error| refuse(error.to_string()))?;
-    Ok(DesignSetting { value, at: Some(place.span()) })
-}
-
-/// Checks that `text` is a single line, not empty, and at most `limit` characters long.
-fn check_line(what: &str, text: &str, limit: usize) -> Result<(), String> {
-    let length = text.chars().count();
-    if length > limit {
-        return Err(format!("this {what} has {length} characters; the limit is {limit}"));
-    }
-    if text.trim().is_empty() {
-        return Err(format!("this {what} is empty"));
-    }
-    if text.chars().any(char::is_control) {
-        return Err(format!("this {what} contains a newline or another control character; remove it"));
-    }
-    Ok(())
-}
-
-fn line<'de, D: Deserializer<'de>>(deserializer: D, what: &str, limit: usize) -> Result<String, D::Error> {
-    let text = String::deserialize(deserializer)?;
-    check_line(what, &text, limit).map_err(D::Error::custom)?;
-    Ok(text)
-}
-
-fn title<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
-    line(deserializer, "title", MAX_TITLE_CHARS)
-}
-
-fn claim<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
-    line(deserializer, "claim", MAX_CLAIM_CHARS)
-}
-
-/// Parses a name. Names are typed on command lines and used in file names.
-fn name<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
-    let name = line(deserializer, "name", MAX_NAME_CHARS)?;
-    let good = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
-    if name.chars().all(good) && name.starts_with(|c: char| c.is_ascii_alphanumeric()) {
-        return Ok(name);
-    }
-    let rule = "use lower-case letters, digits and hyphens, as in block-size";
-    Err(D::Error::custom(format_args!("'{name}' is not a name; {rule}")))
 }
 
 fn parse_about<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {

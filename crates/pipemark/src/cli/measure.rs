@@ -147,7 +147,7 @@ fn document(
     trials.sort_by_key(|record| record.reference);
     let memory_copy = pipemark_stats::records::memory_copy(&trials);
     let mut claims: Vec<Claim> = plans.iter().flat_map(|plan| plan.claims.clone()).collect();
-    pipemark_run::demonstrations::demonstrate(&mut claims);
+    pipemark_claims::demonstrations::demonstrate(&mut claims);
     let experiments: Vec<Experiment> = plans.iter().flat_map(|plan| plan.experiments.clone()).collect();
     Ok(Document {
         suite: plans.iter().map(|plan| plan.suite.as_str()).collect::<Vec<_>>().join(", "),
@@ -162,7 +162,7 @@ fn document(
         seed: plans.first().map_or(0, |plan| plan.schedule.seed),
         partial,
         memory_copy,
-        claims: findings::claims::answer_claims(claims, &trials),
+        claims: pipemark_claims::answers::answer_claims(claims, &trials),
         findings: findings::findings(&trials, memory_copy.as_ref()),
         experiments,
         trials,

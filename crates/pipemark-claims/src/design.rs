@@ -4,9 +4,8 @@
 use std::collections::HashSet;
 use std::ops::Range;
 
+use pipemark_model::written::Refusal;
 use pipemark_model::{Claim, Experiment, Figure, Settings, Trial, Value, did_you_mean};
-
-use crate::plan::refusal::Refusal;
 
 /// A claim before its trials are known.
 #[derive(Debug, Clone, PartialEq)]
@@ -23,7 +22,7 @@ pub struct ClaimDesign {
 
 /// The value of `figure` if there is no difference: 0 per cent for a gain, 1 for a ratio. `None` for a figure that
 /// isn't compared.
-pub(super) fn no_difference(figure: &str, compared: bool) -> Result<Option<f64>, String> {
+pub(crate) fn no_difference(figure: &str, compared: bool) -> Result<Option<f64>, String> {
     let known = || Figure::iter().map(Figure::column).chain(["gain", "ratio", "spread", "copies"]);
     match figure {
         "gain" => Ok(Some(0.0)),
@@ -38,18 +37,14 @@ pub(super) fn no_difference(figure: &str, compared: bool) -> Result<Option<f64>,
 
 /// Multiplies the difference between `figure` and `neutral` by `times`. The difference is relative to the smaller of
 /// the two numbers, so half of a loss to 50 % is a loss to 67 %.
-pub(super) fn scaled(neutral: f64, figure: f64, times: f64) -> f64 {
+pub(crate) fn scaled(neutral: f64, figure: f64, times: f64) -> f64 {
     let ratio = if neutral == 0.0 { 1.0 + figure / 100.0 } else { figure };
     let scaled = if ratio >= 1.0 { 1.0 + (ratio - 1.0) * times } else { 1.0 / (1.0 + (1.0 / ratio - 1.0) * times) };
     if neutral == 0.0 { (scaled - 1.0) * 100.0 } else { scaled }
 }
 
 /// The claims, each with the experiments that answer it.
-pub(super) fn resolve(
-    designs: &[ClaimDesign],
-    experiments: &[Experiment],
-    trials: &[Trial],
-) -> Result<Vec<Claim>, Refusal> {
+pub fn resolve(designs: &[ClaimDesign], experiments: &[Experiment], trials: &[Trial]) -> Result<Vec<Claim>, Refusal> {
     let mut ids = HashSet::new();
     let claim = |design: &ClaimDesign| -> Result<Claim, Refusal> {
         let refuse = |sentence: &str| {

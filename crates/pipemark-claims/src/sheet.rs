@@ -3,7 +3,7 @@
 use pipemark_model::{Answer, Claim, ClaimVerdict, Document, counted};
 use pipemark_show::{Cell, Column, Fit, Note, Sheet, Style, Table};
 
-use crate::findings::claims::range;
+use crate::answers::range;
 
 /// The groups of verdicts that are counted together.
 const ANSWERS: [&[ClaimVerdict]; 4] = [
@@ -18,7 +18,7 @@ fn answers(document: &Document) -> Vec<(&Claim, &Answer)> {
 }
 
 /// Adds a table with a row for each claim. `run` is the name of the run that answers the claims.
-pub(super) fn table(sheet: &mut Sheet, document: &Document, run: &str) {
+pub fn table(sheet: &mut Sheet, document: &Document, run: &str) {
     let answers = answers(document);
     if answers.is_empty() {
         return;
@@ -48,7 +48,7 @@ pub(super) fn table(sheet: &mut Sheet, document: &Document, run: &str) {
 }
 
 /// The number of claims with each answer, on one line; `None` without claims.
-pub(super) fn counts(document: &Document) -> Option<Note> {
+pub fn counts(document: &Document) -> Option<Note> {
     let answers = answers(document);
     let count = |verdicts: &[ClaimVerdict]| {
         let matching = answers.iter().filter(|one| verdicts.contains(&one.1.verdict)).count();
@@ -59,7 +59,7 @@ pub(super) fn counts(document: &Document) -> Option<Note> {
 }
 
 /// The number of claims with each answer, then the texts of the first claims that don't hold.
-pub(super) fn brief(document: &Document) -> Vec<Note> {
+pub fn brief(document: &Document) -> Vec<Note> {
     const WORDED: usize = 2;
     let answers = answers(document);
     let note = |verdicts: &[ClaimVerdict]| {
