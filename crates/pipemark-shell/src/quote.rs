@@ -1,0 +1,147 @@
+//! Quotes words, so that a shell reads them back and a terminal shows and copies them exactly.
+
+use std::fmt::Write;
+
+use unicode_width::UnicodeWidthChar;
+
+use crate::dialect::Dialect;
+use crate::error::ShellError;
+
+/// Whether a terminal shows this character as itself, and copies it as it is: not a control character, another blank
+/// than the space, or one that is invisible or reorders the text.
+pub fn is_shown_exactly(c: char) -> bool {
+    // Combining marks, as in decomposed umlauts, have width 0 but are visible.
+    let combining = matches!(c, '\u{300}'..='\u{36f}' | '\u{1ab0}'..='\u{1aff}' | '\u{20d0}'..='\u{20ff}');
+    let blank = c.is_whitespace() && c != ' ';
+    !blank
+        && !c.is_control()
+        && !matches!(c, '\u{ad}' | '\u{feff}')
+        && (combining || c.width().is_some_and(|width| width > 0))
+}
+
+/// A word that the shell reads as these bytes, wherever it stands.
+///
+/// # Errors
+/// For sh, when a terminal can't show the bytes exactly.
+pub fn quote_bytes(bytes: &[u8], dialect: Dialect) -> Result<String, ShellError> {
+    let plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"-_./:,@%+".contains(byte);
+    let text = std::str::from_utf8(bytes).ok().filter(|text| text.chars().all(is_shown_exactly));
+    match text {
+        Some(text) if !text.is_empty() && bytes.iter().all(plain) && !is_reserved(bytes) => Ok(text.to_owned()),
+        Some(text) => Ok(format!("'{}'", text.replace('\'', r"'\''"))),
+        None if dialect == Dialect::Bash => Ok(ansi_c(bytes)),
+        None => Err(ShellError::Unprintable("a control character, a tab or a byte that isn't UTF-8")),
+    }
+}
+
+/// [`quote_bytes`] for an argument: `=` needs no quotes there.
+///
+/// # Errors
+/// As there.
+pub fn quote(word: &str, dialect: Dialect) -> Result<String, ShellError> {
+    match word.split_once('=') {
+        // Only after --, so that no shell takes it for an assignment or expands a ~ behind it.
+        Some((name, value)) if name.starts_with('-') && !value.starts_with('~') && !value.contains('=') => {
+            let quoted = [quote_bytes(name.as_bytes(), dialect)?, quote_bytes(value.as_bytes(), dialect)?];
+            match quoted {
+                [name, value] if name.starts_with('-') && !value.is_empty() => Ok(format!("{name}={value}")),
+                _ => quote_bytes(word.as_bytes(), dialect),
+            }
+        }
+        _ => quote_bytes(word.as_bytes(), dialect),
+    }
+}
+
+/// Whether the word means something else to a shell, where a command begins.
+fn is_reserved(word: &[u8]) -> bool {
+    const WORDS: [&[u8]; 17] = [
+        b"if",
+        b"then",
+        b"elif",
+        b"else",
+        b"fi",
+        b"for",
+        b"in",
+        b"do",
+        b"done",
+        b"while",
+        b"until",
+        b"case",
+        b"esac",
+        b"function",
+        b"select",
+        b"time",
+        b"coproc",
+    ];
+    WORDS.contains(&word)
+}
+
+/// `$'…'` of bash. History expansion and the ends of quotes can't occur in it.
+pub(crate) fn ansi_c(bytes: &[u8]) -> String {
+    let mut quoted = "$'".to_owned();
+    for chunk in bytes.utf8_chunks() {
+        for c in chunk.valid().chars() {
+            match c {
+                '\t' => quoted.push_str("\\t"),
+                '\n' => quoted.push_str("\\n"),
+                '\r' => quoted.push_str("\\r"),
+                '\\' => quoted.push_str("\\\\"),
+                '\'' | '!' => escape(&mut quoted, c.to_string().as_bytes()),
+                c if is_shown_exactly(c) => quoted.push(c),
+                c => escape(&mut quoted, c.to_string().as_bytes()),
+            }
+        }
+        escape(&mut quoted, chunk.invalid());
+    }
+    quoted.push('\'');
+    quoted
+}
+
+fn escape(text: &mut String, bytes: &[u8]) {
+    for byte in bytes {
+        // Writing to a string can't fail.
+        let _ = write!(text, "\\x{byte:02x}");
+    }
+}
+
+/// Bytes as text for a reader: those that aren't UTF-8 as `\xNN`.
+pub fn readable(bytes: &[u8]) -> String {
+    let mut text = String::new();
+    for chunk in bytes.utf8_chunks() {
+        text.push_str(chunk.valid());
+        escape(&mut text, chunk.invalid());
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_are_quoted_where_a_shell_or_a_terminal_would_change_them() {
+        let bash = |word: &str| quote_bytes(word.as_bytes(), Dialect::Bash).unwrap();
+        assert_eq!(bash("a.gz"), "a.gz");
+        assert_eq!(bash("a  b"), "'a  b'");
+        assert_eq!(bash("it's!"), r"'it'\''s!'");
+        assert_eq!(bash("tr;touch PWNED;#"), "'tr;touch PWNED;#'");
+        assert_eq!(
+            (bash(""), bash("if"), bash("a=b"), bash("~")),
+            ("''".into(), "'if'".into(), "'a=b'".into(), "'~'".into())
+        );
+        assert_eq!(bash("a\tb'!\\"), r"$'a\tb\x27\x21\\'");
+        assert_eq!(bash("x\u{202e}y"), r"$'x\xe2\x80\xaey'");
+        assert_eq!(quote_bytes(b"caf\xe9", Dialect::Bash).unwrap(), r"$'caf\xe9'");
+        for word in [&b"a\tb"[..], b"caf\xe9", "\u{202e}".as_bytes(), "\u{a0}".as_bytes()] {
+            assert!(quote_bytes(word, Dialect::Posix).is_err());
+        }
+        assert_eq!(quote("--threads=4", Dialect::Posix).unwrap(), "--threads=4");
+        assert_eq!(quote("a=4", Dialect::Posix).unwrap(), "'a=4'");
+        assert_eq!(quote("--x=~", Dialect::Posix).unwrap(), "'--x=~'");
+    }
+
+    #[test]
+    fn bytes_that_are_not_utf_8_are_readable() {
+        assert_eq!(readable(b"caf\xe9 \xc3\xa9"), "caf\\xe9 é");
+    }
+}
