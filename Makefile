@@ -61,7 +61,12 @@ tests test-long soak: export CLIPPY_ARGS = -Dwarnings__CLIPPY_HACKERY__
 tests: tools checks
 	$(CARGO) $(LINTING) test --locked --workspace -- --test-threads 6
 
+# Fails if no test has such a name, because a check that tried nothing has shown nothing.
+ignored = @n=$$($(CARGO) $(LINTING) test -q --locked --workspace --lib --bins --tests -- --list --ignored $(1) | grep -c ': test$$'); \
+	echo "$$n tests"; [ "$$n" -gt 0 ]
+
 test-long:
+	$(call ignored,long_)
 	$(CARGO) $(LINTING) test --locked --workspace --lib --bins --tests -- --test-threads 4 --ignored long_
 
 # After all other tests, because verdicts need an idle machine.
@@ -83,6 +88,7 @@ $(SPARK)/spark-submit:
 	$(SPARK)/python -m pip install -q pyspark==4.0.1
 
 soak:
+	$(call ignored,soak_)
 	PROPTEST_CASES=2000 $(CARGO) $(LINTING) test --locked --workspace --lib
 	$(CARGO) $(LINTING) test --locked --workspace --lib --bins --tests -- --ignored soak_
 

@@ -69,6 +69,8 @@ def main():
     parser.add_argument("--json", metavar="FILE", help="write the results as JSON")
     options = parser.parse_args()
     rows = [row for row in tomllib.loads((HERE / "remedies.toml").read_text())["remedy"] if options.only in row["id"]]
+    if not rows:
+        sys.exit(f"--only {options.only}: no such remedy")
     tables = [HERE.parent / "crates/pipemark-watch/src" / name for name in ("remedies.toml", "remedies_of_calls.toml")]
     table = [row for path in tables for row in tomllib.loads(path.read_text())["remedy"]]
     known = {row["id"] for row in table}

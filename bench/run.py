@@ -359,6 +359,8 @@ def main(checks, about):
     parser.add_argument("--only", metavar="WORD", help="only checks whose name contains WORD")
     parser.add_argument("--rounds", type=int, default=9, help="rounds per ratio [default: 9]")
     options = parser.parse_args()
+    if not any((options.only or "") in check.__name__ for check in checks):
+        sys.exit(f"--only {options.only}: no such check; use {', '.join(check.__name__ for check in checks)}")
     load = os.getloadavg()[0]
     if load > 0.5:
         print(

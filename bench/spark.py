@@ -200,6 +200,8 @@ def main():
     # Files of this size must be removed, because they occupy memory.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     parts = [throughput, per_task, commit]
+    if not any(options.only in name for name in ("whole", *(part.__name__ for part in parts))):
+        sys.exit(f"--only {options.only}: no such part")
     memory = "/dev/shm" if os.path.isdir("/dev/shm") else None
     with tempfile.TemporaryDirectory(prefix="pipemark-spark-", dir=memory) as directory, cluster() as master:
         if chosen := [part for part in parts if options.only in part.__name__]:

@@ -206,6 +206,8 @@ def confusion(options, directory):
     kept = SavedResults("why-shares.json", options.fresh)
     off, off_clocks = (kept.found.setdefault(what, {}) if options.shares else {} for what in ("counters", "clocks"))
     end = time.monotonic() + options.budget
+    if options.only and not any(options.only in case[0] for case in cases()):
+        sys.exit(f"--only {options.only}: no such case")
     for name, kind, held_out, pipeline, wanted in cases():
         if options.shares and (name in off or time.monotonic() > end):
             continue

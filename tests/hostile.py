@@ -1266,13 +1266,15 @@ def uninterruptible():
         second.wait()
 
 
+chosen = [c for c in cases if not only or any(word in c.__name__ for word in only)]
+if unknown := [word for word in only if not any(word in c.__name__ for c in cases)]:
+    shutil.rmtree(DIRECTORY)
+    sys.exit(f"no such case: {' '.join(unknown)}")
 # All cases are repeated until the number of tries is reached.
 MIN_TRIES = int(os.environ.get("PIPEMARK_TRIES", "1"))
 try:
     while True:
-        for c in cases:
-            if only and not any(word in c.__name__ for word in only):
-                continue
+        for c in chosen:
             try:
                 c()
             except Exception:
@@ -1283,4 +1285,5 @@ try:
 finally:
     shutil.rmtree(DIRECTORY)
 print(len(TRIED), "tries,", len(FAILED), "of them bad")
-sys.exit(1 if FAILED else 0)
+# A run that tried nothing has shown nothing.
+sys.exit(1 if FAILED or not TRIED else 0)

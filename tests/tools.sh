@@ -1,6 +1,7 @@
 #!/bin/sh
 # Installs what the tests need beyond Rust and the usual build tools. Stops if a required tool is missing and can't be
-# installed; missing optional ones are listed in build/skipped.
+# installed; missing optional ones are listed in build/skipped. As root on Debian, also stops if a browser, Fortran or Prometheus's
+# parser can't be installed.
 set -eu
 
 if ! command -v rustfmt >/dev/null || ! command -v cargo-clippy >/dev/null; then
@@ -50,13 +51,35 @@ want chromium chromium
 /usr/bin/python3 -c 'import prometheus_client' 2>/dev/null || optional="$optional python3-prometheus-client"
 python3 -m pip --version >/dev/null 2>&1 || optional="$optional python3-pip"
 
+# Runs a command up to three times, because downloads fail now and then.
+thrice() {
+	"$@" || { sleep 5 && "$@"; } || { sleep 20 && "$@"; }
+}
+
+# Runs apt-get, and waits up to ten minutes while another apt or dpkg runs. DPkg::Lock::Timeout doesn't cover the lists of packages.
+apt_get() {
+	waited=0
+	while ! DEBIAN_FRONTEND=noninteractive apt-get -qy -o DPkg::Lock::Timeout=10 -o Acquire::Retries=3 "$@" 2>build/apt-errors; do
+		cat build/apt-errors >&2
+		if ! grep -Eq 'Could not get lock|Unable to (acquire|lock)' build/apt-errors || [ "$waited" -ge 600 ]; then
+			return 1
+		fi
+		[ "$waited" -gt 0 ] || echo "tests/tools.sh: another apt is running; waiting until it has ended, for up to ten minutes" >&2
+		waited=$((waited + 20))
+		sleep 10
+	done
+}
+
 if may_install && [ -n "$missing$optional" ]; then
-	apt-get update -q
+	thrice apt_get update
 	# The list must be split into words.
 	# shellcheck disable=SC2086
-	[ -z "$missing" ] || DEBIAN_FRONTEND=noninteractive apt-get install -qy --no-install-recommends $missing
+	[ -z "$missing" ] || thrice apt_get install --no-install-recommends $missing
 	for package in $optional; do
-		DEBIAN_FRONTEND=noninteractive apt-get install -qy --no-install-recommends "$package" || true
+		# Some distributions have no such package.
+		if apt-cache show "$package" >/dev/null 2>&1; then
+			thrice apt_get install --no-install-recommends "$package" || true
+		fi
 	done
 elif [ -n "$missing" ]; then
 	echo "tests/tools.sh: install these packages first:$missing" >&2
@@ -66,8 +89,8 @@ fi
 # A distribution's Python installs packages only with this flag, which an old pip doesn't know.
 python_package() {
 	python3 -c "$2" 2>/dev/null ||
-		python3 -m pip install -q "$1" ||
-		python3 -m pip install -q --break-system-packages "$1" ||
+		python3 -m pip install -q --retries 3 "$1" ||
+		thrice python3 -m pip install -q --break-system-packages "$1" ||
 		true
 }
 # The Zig entrants need this release, which is available as a Python package.
@@ -96,9 +119,21 @@ installed=tests/browser/node_modules/.package-lock.json
 if ! command -v chromium >/dev/null || ! command -v npm >/dev/null; then
 	report_skip "reports in a browser: no Chromium, or no npm"
 elif [ ! -f "$installed" ] || [ tests/browser/package.json -nt "$installed" ]; then
-	if (cd tests/browser && npm install --no-package-lock --ignore-scripts --no-audit --no-fund --silent); then
+	if thrice npm install --prefix tests/browser --no-package-lock --ignore-scripts --no-audit --no-fund --silent; then
 		touch "$installed"
 	else
 		report_skip "reports in a browser: npm could not install its packages"
+	fi
+fi
+
+# Debian has these packages, so there they can be installed: without them, most of what the tests check of pages would be skipped.
+if may_install && grep -qx 'ID=debian' /etc/os-release; then
+	absent=
+	command -v chromium >/dev/null && [ -f "$installed" ] || absent="$absent chromium with playwright-core,"
+	command -v gfortran >/dev/null || absent="$absent gfortran,"
+	/usr/bin/python3 -c 'import prometheus_client' 2>/dev/null || absent="$absent python3-prometheus-client,"
+	if [ -n "$absent" ]; then
+		echo "tests/tools.sh: could not install${absent%,}; see the errors above" >&2
+		exit 1
 	fi
 fi

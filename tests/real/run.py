@@ -640,6 +640,8 @@ def main():
         and (case.get("small") or not options.small)
         and options.set in (0, case.get("set", 1))
     ]
+    if not cases:
+        sys.exit("tests/real/run.py: no case matches")
     if options.new:
         cases = [case for case in cases if "measured" not in case]
         first = os.environ.get("REAL_FIRST", "").split()
