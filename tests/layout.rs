@@ -238,7 +238,7 @@ fn each_type_name_has_one_meaning() {
             }
         }
     }
-    assert_eq!(places["PipelineReport"], BTreeSet::from(["pipemark-watch report".to_owned()]));
+    assert_eq!(places["PipelineReport"], BTreeSet::from(["pipemark-causes report".to_owned()]));
     places.retain(|name, places| places.len() > 1 && !SAME.contains(&name.as_str()));
     assert_eq!(places, BTreeMap::new());
 }

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use rustix::process::Signal;
 use serde_json::Value;
+use tempfile::TempDir;
 
 use crate::output::schema_violation;
 use crate::program::{
@@ -625,4 +626,37 @@ fn an_ignored_sigpipe_stays_ignored_in_the_pipeline() {
         assert_eq!((masks.len(), masks[0]), (2, masks[1]), "{start}");
     }
     assert_ne!(with("trap '' PIPE"), with("trap - PIPE"), "the test would see it");
+}
+
+#[test]
+fn a_trace_gives_the_same_verdict_later() {
+    let directory = TempDir::new().unwrap();
+    let path = |name: &str| directory.path().join(name).to_str().unwrap().to_owned();
+    let pipemark = |words: &[&str]| Command::new(PIPEMARK).args(words).output().unwrap();
+    let (trace, json) = (path("slow.trace"), path("why.json"));
+    let pipeline = "i=0; while [ $i -lt 9 ]; do echo line; sleep 0.1; i=$((i+1)); done | grep -v '/secret/file' | cat";
+    let first = pipemark(&["why", "--trace", &trace, "--json", &json, pipeline]);
+    assert_eq!(first.status.code(), Some(0), "{}", String::from_utf8_lossy(&first.stderr));
+    let again = pipemark(&["why", "--replay", &trace, "--json", "-"]);
+    assert_eq!(String::from_utf8_lossy(&again.stdout), fs::read_to_string(&json).unwrap());
+    let shown = pipemark(&["why", "--replay", &trace]);
+    assert!(shown.status.success() && String::from_utf8_lossy(&shown.stdout).contains("grep"));
+    let public = path("public.trace");
+    assert!(pipemark(&["why", "--replay", &trace, "--trace", &public, "--redact"]).status.success());
+    let redacted = pipemark(&["why", "--replay", &public, "--json", "-"]);
+    let (one, other): (Value, Value) =
+        (serde_json::from_slice(&again.stdout).unwrap(), serde_json::from_slice(&redacted.stdout).unwrap());
+    for key in ["kind", "stage", "pipe", "cause"] {
+        assert_eq!(one["verdict"][key], other["verdict"][key], "{key}");
+    }
+    assert!(!String::from_utf8_lossy(&redacted.stdout).contains("secret"));
+    // A file that is no trace, or only a part of one.
+    let part = path("part.trace");
+    fs::write(&part, &fs::read(&trace).unwrap()[..300]).unwrap();
+    for (file, says) in [(&part, "cut off"), (&json, "isn't a trace"), (&path("none"), "No such file")] {
+        let output = pipemark(&["why", "--replay", file]);
+        let error = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!((output.status.code(), output.stdout.len()), (Some(125), 0), "{error}");
+        assert!(error.contains("cannot read the trace") && error.contains(says), "{error}");
+    }
 }

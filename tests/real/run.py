@@ -9,6 +9,8 @@
     tests/real/run.py --packages        list missing Debian packages; --install installs them first
     tests/real/run.py --time            don't run pipemark: time each pipeline and its fix, alternating
     tests/real/run.py --time --update   the same, and write the medians into the cases' files
+    tests/real/run.py --traces DIR      also keep a trace of what `why` saw of each case
+    tests/real/run.py --replay DIR      judge by the traces in DIR, without running the cases
 
 PIPEMARK names the binary (default: target/release/pipemark). Cases are in *.toml; README.md explains the fields."""
 
@@ -354,7 +356,7 @@ def update(case, medians):
 # Judging
 
 
-def run_why(case, binary, place, look):
+def run_why(case, binary, place, look, trace=None):
     """Runs `why` on a case; returns its JSON, or None and the reason."""
     with place:
         if "reset" in case:
@@ -365,7 +367,8 @@ def run_why(case, binary, place, look):
         what = [pipeline] if isinstance(pipeline, str) else ["--", *pipeline]
         with open(Path(place.directory, "said"), "wb") as said, open(os.devnull, "wb") as sink:
             process = subprocess.Popen(
-                [binary, "why", "--json", str(report), "--for", f"{look}s", *what], cwd=place.directory,
+                [binary, "why", "--json", str(report), *(["--trace", trace] if trace else []), "--for", f"{look}s", *what],
+                cwd=place.directory,
                 env=place.environment, stdin=subprocess.DEVNULL, stdout=sink, stderr=said, start_new_session=True,
             )  # fmt: skip
             deadline = time.monotonic() + look + EXTRA
@@ -487,7 +490,7 @@ def measured_gain(case):
 # Modes of this script
 
 
-def run_cases(cases, binary, small, lock, kept):
+def run_cases(cases, binary, small, lock, kept, traces=None):
     rows = []
     turn = BreakableLock(lock)
     for case, place in prepared(cases, turn, False):
@@ -502,22 +505,28 @@ def run_cases(cases, binary, small, lock, kept):
             row |= {"result": "skipped", "detail": place.removeprefix("skipped: ")}
         else:
             turn.take()
-            row |= run_case(case, binary, place, case["small"] if small else case["look"], kept)
+            row |= run_case(case, binary, place, case["small"] if small else case["look"], kept, traces)
         rows.append(row)
         show(row)
     turn.give()
     return rows
 
 
-def run_case(case, binary, place, look, kept):
+def run_case(case, binary, place, look, kept, traces):
     try:
-        answer, failure = run_why(case, binary, place, look)
+        trace = os.path.join(traces, f"{case['name']}.trace") if traces else None
+        answer, failure = run_why(case, binary, place, look, trace)
         if answer and kept:
             Path(kept, f"{case['name']}.json").write_text(json.dumps(answer, indent=1, ensure_ascii=False))
     except (Failure, subprocess.TimeoutExpired) as problem:
         return {"result": "skipped", "detail": str(problem)}
     if answer is None:
         return {"result": "none", "detail": failure}
+    return judged(case, answer)
+
+
+def judged(case, answer):
+    """The part of a case's row that says what the verdict is and whether it is right."""
     result, detail = judge(case, answer)
     verdict = answer["verdict"]
     stages = {stage["number"]: stage for stage in answer["stages"]}
@@ -530,6 +539,25 @@ def run_case(case, binary, place, look, kept):
         "text": verdict["text"],
     }
     return {"result": result, "detail": detail, "said": said}
+
+
+def replay_cases(cases, binary, directory):
+    """Judges the verdicts on recorded traces. A case may have several: NAME.trace, NAME.busy.trace."""
+    rows = []
+    for case in cases:
+        for trace in sorted(Path(directory).glob(f"{case['name']}.*trace")) or [None]:
+            row = {key: case.get(key, 1) for key in ("family", "set", "asks", "truth")} | {"case": case["name"]}
+            if trace is None:
+                row |= {"result": "skipped", "detail": "no trace"}
+            else:
+                row["case"] = trace.name.removesuffix(".trace")
+                done = subprocess.run([binary, "why", "--replay", trace, "--json", "-"], capture_output=True, text=True)
+                if done.returncode:
+                    row |= {"result": "none", "detail": done.stderr.strip()}
+                else:
+                    row |= judged(case, json.loads(done.stdout))
+            rows.append(row)
+    return rows
 
 
 def show(row):
@@ -629,6 +657,8 @@ def main():
     parser.add_argument("--new", action="store_true", help="with --time: only cases that have no times yet")
     parser.add_argument("--runs", type=int, default=3, help="with --time: runs of each command [3]")
     parser.add_argument("--lock", metavar="FILE", help="hold this lock file while a pipeline runs")
+    parser.add_argument("--traces", metavar="DIR", help="write a trace of each case to this directory")
+    parser.add_argument("--replay", metavar="DIR", help="judge by the traces in this directory")
     parser.add_argument("--reports", metavar="DIR", help="write the whole JSON of each case to this directory")
     options = parser.parse_args()
     adopt_orphans()
@@ -662,8 +692,17 @@ def main():
         sys.exit(f"tests/real/run.py: no binary {binary}: build it, or set PIPEMARK")
     if options.reports:
         os.makedirs(options.reports, exist_ok=True)
-    rows = run_cases(cases, binary, options.small, options.lock, options.reports)
-    if options.strict:
+    if options.traces:
+        os.makedirs(options.traces, exist_ok=True)
+        options.traces = os.path.abspath(options.traces)
+    if options.replay:
+        rows = replay_cases(cases, binary, options.replay)
+        for row in rows:
+            if row["result"] not in ("right", "skipped"):
+                show(row)
+    else:
+        rows = run_cases(cases, binary, options.small, options.lock, options.reports, options.traces)
+    if options.strict and not options.replay:
         # Even a short burst of another program can change a verdict.
         missed = {row["case"] for row in rows if row["result"] not in ("right", "skipped")}
         again = [case for case in cases if case["name"] in missed]

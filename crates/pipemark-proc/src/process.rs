@@ -9,9 +9,10 @@ use std::path::Path;
 
 use rustix::fd::{AsRawFd, OwnedFd};
 use rustix::fs::{AtFlags, CWD, FileType, StatxFlags, statx};
+use serde::{Deserialize, Serialize};
 
 /// A pipe or FIFO, identified by device and inode.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct PipeId(pub u64, pub u64);
 
 impl PipeId {
@@ -43,7 +44,7 @@ impl PipeId {
 }
 
 /// The directions in which a process may use a pipe.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Direction {
     /// The process reads.
     In,
@@ -54,7 +55,7 @@ pub enum Direction {
 }
 
 /// A descriptor that is an end of a pipe.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PipeEnd {
     pub fd: u32,
     pub pipe: PipeId,

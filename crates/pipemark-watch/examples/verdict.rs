@@ -20,7 +20,7 @@ fn main() {
         }
         timeline.add(watcher.close_interval());
     }
-    let report = PipelineReport::of(&watcher, &timeline, None);
+    let report = PipelineReport::of(&watcher.evidence(timeline));
     println!("{}: {}", report.pipeline, report.verdict.text);
     report.verdict.advice.iter().for_each(|advice| println!("  {advice}"));
 }

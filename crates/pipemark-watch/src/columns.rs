@@ -4,8 +4,8 @@
 use pipemark_model::{ColumnUnit, Nanos};
 use pipemark_show::{Cell, Column, Fit, Style, sparkline};
 
-use crate::report::StageFigures;
-use crate::verdict::{is_unsampled, percent};
+use pipemark_causes::StageFigures;
+use pipemark_causes::verdict::{is_unsampled, percent};
 
 /// The number of points of history shown beside a stage.
 const HISTORY_POINTS: usize = 10;

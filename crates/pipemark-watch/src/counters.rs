@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 use pipemark_host::ControlGroups;
 use pipemark_proc::process::{self, IoCounts, MachineCounts};
 
-use crate::interval::{StageCounts, sum};
 use crate::sampler::{Subject, Watcher};
+use pipemark_causes::interval::{StageCounts, sum};
 
 /// A clock tick in nanoseconds: USER_HZ is 100 wherever Linux runs.
 const TICK: u64 = 10_000_000;
@@ -109,8 +109,7 @@ impl Watcher {
             // Threads and children that have ended are included only in the ticks, which are coarse.
             let ticks = grown(now.ticks, before.ticks).map(|ticks| ticks.saturating_sub(2) * TICK);
             let samples = counts.states.iter().sum::<u32>();
-            let since = samples - counts.last;
-            counts.last = samples;
+            let since = samples - std::mem::replace(&mut stage.samples_counted, samples);
             if seen || ticks.is_some() {
                 counts.counted = samples;
                 counts.run += run;

@@ -3,6 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::{Duration, Instant};
 
+use pipemark_causes::deadlock::WaitCycle;
+use pipemark_causes::interval::{Interval, PipeCounts, StageCounts};
+use pipemark_causes::{MachineLimits, PeerFigures, Timeline};
 use pipemark_host::ControlGroups;
 use pipemark_proc::connections::SocketUse;
 use pipemark_proc::process::{self, MachineCounts, PipeId, Process};
@@ -11,11 +14,6 @@ use pipemark_proc::thread::{ProcFile, Thread};
 use pipemark_proc::watched::WatchedProcess;
 
 use crate::counters::Totals;
-use crate::deadlock::WaitCycle;
-use crate::figures::WatchLimits;
-use crate::interval::{Interval, PipeCounts, StageCounts};
-use crate::phases::Timeline;
-use crate::report::PeerFigures;
 use crate::scan::{self, ScanState};
 use crate::waits::SocketWait;
 
@@ -104,6 +102,8 @@ pub struct WatchedStage {
     /// Whether the stage's control group was frozen when last checked.
     pub(super) frozen: bool,
     pub(super) totals: Totals,
+    /// The number of the interval's samples when the counters were last read.
+    pub(super) samples_counted: u32,
     /// The stage's command line.
     pub(super) words: Vec<String>,
     /// Whether the stage compares text by locale rules.
@@ -230,7 +230,7 @@ pub struct Watcher {
     pub(super) suspected: Option<WaitCycle>,
     /// The cycle of waits found at the ends of both of the last two intervals.
     pub(super) cycle: Option<WaitCycle>,
-    pub(super) limits: WatchLimits,
+    pub(super) limits: MachineLimits,
     /// The pipeline as typed; `None` if unknown.
     pub(super) typed: Option<String>,
     /// Orphans: processes of the command, such as background processes, whose parents had ended before the orphans were
@@ -456,6 +456,7 @@ impl Watcher {
                 let threads = stage.pids.iter().filter_map(|pid| self.known.get(pid)).map(|known| known.threads.len());
                 counts.threads += threads.sum::<usize>() as u64;
             }
+            counts.alone = Some(counts.alone.unwrap_or(0));
             if let Some(hungry) = moment.hungry {
                 counts.hunger_samples += 1;
                 counts.hungry += u32::from(hungry);
@@ -464,6 +465,13 @@ impl Watcher {
                 counts.lock_samples += 1;
                 counts.queued += u32::from(queued);
             }
+        }
+        let is_busy = |moment: &Moment| {
+            moment.state.is_some_and(|state| !matches!(state, ThreadState::Starved | ThreadState::Blocked))
+        };
+        let mut busy = moments.iter().zip(&mut self.current.stages).filter(|(moment, _)| is_busy(moment));
+        if let (Some((_, counts)), None) = (busy.next(), busy.next()) {
+            *counts.alone.get_or_insert(0) += 1;
         }
         for (pipe, counts) in self.pipes.iter_mut().zip(&mut self.current.pipes) {
             let waits = |stage: usize, state: ThreadState, on: fn(&Moment) -> &Vec<Option<PipeId>>| {
@@ -507,6 +515,7 @@ impl Watcher {
         let end = self.begin.elapsed().as_secs_f64();
         let next = Interval { begin: end, ..Interval::default() };
         let mut closed = std::mem::replace(&mut self.current, next);
+        self.stages.iter_mut().for_each(|stage| stage.samples_counted = 0);
         closed.seconds = end - closed.begin;
         closed
     }

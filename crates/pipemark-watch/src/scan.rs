@@ -9,6 +9,7 @@ use rustix::io::Errno;
 use rustix::process::{Pid, Resource, getrlimit};
 use rustix::thread::sched_getaffinity;
 
+use pipemark_causes::{MachineLimits, programs, typed};
 use pipemark_host::ControlGroups;
 use pipemark_proc::process::{self, Direction, PipeEnd, PipeId, Process};
 use pipemark_proc::state::{self, WaitTarget};
@@ -18,10 +19,7 @@ use pipemark_proc::watched::WatchedProcess;
 use pipemark_proc::{capacity, connections, language};
 
 use crate::counters::Totals;
-use crate::figures::WatchLimits;
-use crate::programs;
 use crate::sampler::{FEW_STAGES, Subject, WatchedPipe, WatchedStage, Watcher, own_time};
-use crate::typed;
 
 /// The interval of checks for changes, except at the start of a pipeline.
 const CHECK: Duration = Duration::from_millis(100);
@@ -81,16 +79,18 @@ impl ScanState {
 }
 
 /// This machine's limits for pipes.
-pub(super) fn limits() -> WatchLimits {
+pub(super) fn limits() -> MachineLimits {
     /// The default capacity of a pipe, on pages of 4 KiB.
     const DEFAULT: usize = 64 << 10;
     let largest = std::fs::read_to_string("/proc/sys/fs/pipe-max-size").ok().and_then(|text| text.trim().parse().ok());
     let pipe = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC).ok();
     let granted = pipe.and_then(|(reader, _writer)| rustix::pipe::fcntl_getpipe_size(&reader).ok());
-    WatchLimits {
+    MachineLimits {
         largest_pipe: largest.unwrap_or(1 << 20),
         pipes_exhausted: granted.is_some_and(|bytes| bytes < DEFAULT),
-        ..WatchLimits::default()
+        page: rustix::param::page_size() as u64,
+        cpus: std::thread::available_parallelism().map_or(0, usize::from),
+        ..MachineLimits::default()
     }
 }
 

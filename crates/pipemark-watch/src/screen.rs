@@ -7,10 +7,10 @@ use std::os::unix::fs::OpenOptionsExt;
 use rustix::fs::OFlags;
 use rustix::termios::{OptionalActions, Termios, tcgetattr, tcgetwinsize, tcsetattr};
 
+use pipemark_causes::PipelineReport;
 use pipemark_model::neutral;
 use pipemark_show::{Sheet, Terminal};
 
-use crate::report::PipelineReport;
 use crate::sheet;
 
 /// Switches to the alternate screen, hides the cursor and turns line wrap off.

@@ -1,5 +1,7 @@
 //! Lays out the report on a pipeline: stages and pipes, then the verdict. The columns are in `columns`.
 
+use pipemark_causes::verdict::percent;
+use pipemark_causes::{Phase, PipeFigures, PipelineReport, Remedy, StageFigures, StageMoment};
 use pipemark_model::{ByteSize, ColumnUnit, Unit, counted};
 use pipemark_show::{
     Axis, Block, Cell, Chart, ChartKind, Column, Fit, Grid, Note, Point, Row, RowGroup, Scale, Series, SeriesRole,
@@ -8,8 +10,6 @@ use pipemark_show::{
 
 use crate::columns::{COLUMNS, StageColumn, StageRow, View};
 use crate::live::LivePipeline;
-use crate::report::{Phase, PipeFigures, PipelineReport, Remedy, StageFigures, StageMoment};
-use crate::verdict::percent;
 
 /// Up to this number of stages, all are shown in full. With more stages, only the busiest are.
 const MAX_FULL: usize = 30;

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use rustix::io::Errno;
 use serde::Serialize;
 
+use pipemark_causes::{Interval, PipelineFigures, Timeline};
 use pipemark_console::verdict::{interval, style};
 use pipemark_model::{Better, ByteSize, Throughput, counted, signed_percent};
 use pipemark_proc::process::PipeId;
@@ -14,8 +15,6 @@ use pipemark_show::{Cell, Column, Grid, Table};
 use pipemark_stats::compare::{Comparison, Pairing, compare};
 use pipemark_stats::verdict::{Criterion, Verdict};
 
-use crate::figures::PipelineFigures;
-use crate::interval::Interval;
 use crate::sampler::Watcher;
 
 /// The number of half-second turns before any pipe is changed. The first turn is not counted, because the pipeline may
@@ -57,7 +56,7 @@ impl CountedStage {
     /// Chooses the last stage that moves a relevant number of bytes; `None` if there is none. Bytes that a larger pipe
     /// merely holds have not arrived at that stage.
     fn choose(watcher: &Watcher, interval: &Interval) -> Option<CountedStage> {
-        let figures = PipelineFigures::of(watcher, interval);
+        let figures = PipelineFigures::of(&watcher.evidence(Timeline::default()), interval);
         let count = |place: usize, reads: bool| {
             let (stage, counts) = (&watcher.stages[place], &interval.stages[place]);
             match reads {
@@ -208,7 +207,7 @@ impl Tuning {
     /// Finds the pipes to change, and the stage whose bytes to count.
     fn prepare(&mut self, watcher: &Watcher) -> Result<(), String> {
         let total = Interval::total(&self.baseline[1..]);
-        let places = PipelineFigures::of(watcher, &total).places;
+        let places = PipelineFigures::of(&watcher.evidence(Timeline::default()), &total).places;
         let number = |place: usize| places.iter().position(|&kept| kept == place).map(|at| at + 1);
         let live = |place: usize| watcher.stages[place].alive;
         let found: Vec<_> = watcher.pipes.iter().filter(|pipe| live(pipe.from) && live(pipe.to)).collect();

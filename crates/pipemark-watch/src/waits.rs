@@ -5,6 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 use std::time::Instant;
 
+use pipemark_causes::PeerFigures;
+use pipemark_causes::deadlock::{FileLock, WaitingProcess, cycle};
+use pipemark_causes::interval::StageCounts;
 use pipemark_proc::connections::{self, SocketState};
 use pipemark_proc::locks::{self, LockedFile, Locks};
 use pipemark_proc::process::{self, Direction, PipeEnd, PipeId, Process};
@@ -12,9 +15,6 @@ use pipemark_proc::state::{self, Descriptors, ThreadState};
 use pipemark_proc::thread::opened_fifo;
 use pipemark_proc::watched::WatchedProcess;
 
-use crate::deadlock::{FileLock, WaitingProcess, cycle};
-use crate::interval::StageCounts;
-use crate::report::PeerFigures;
 use crate::sampler::{Subject, WatchedStage, Watcher};
 
 /// The other end of a socket or pipe is searched for if a stage waits for it in at least this share of an interval's

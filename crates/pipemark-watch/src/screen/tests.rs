@@ -1,9 +1,9 @@
 use std::time::Duration;
 
+use pipemark_causes::{PipelineVerdict, StageFigures};
 use pipemark_show::{Characters, Colour};
 
 use super::*;
-use crate::report::{PipelineVerdict, StageFigures};
 use crate::{ProcFile, SamplingOptions, Subject, Timeline, Watcher};
 
 /// A report on one stage.
@@ -13,7 +13,8 @@ fn report() -> PipelineReport {
     let mut timeline = Timeline::default();
     (0..30).for_each(|_| watcher.sample());
     timeline.add(watcher.close_interval());
-    let mut report = PipelineReport::of(&watcher, &timeline, Some("a | b\u{1b}[31m"));
+    let mut report = PipelineReport::of(&watcher.evidence(timeline));
+    report.pipeline = "a | b\u{1b}[31m".to_owned();
     report.verdict = PipelineVerdict::unknown("short", "Nothing can be told.");
     report.stages = vec![StageFigures { number: 1, name: "yes".to_owned(), ..StageFigures::default() }];
     report

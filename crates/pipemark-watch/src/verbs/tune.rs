@@ -9,11 +9,10 @@ use pipemark_model::{ByteSize, parse_duration};
 use pipemark_show::{Note, Sheet, Style};
 use pipemark_sys::signals::SignalQueue;
 
-use crate::report::PipelineReport;
 use crate::screen::KeyPress;
 use crate::tuning::{BASELINE_TURNS, TuneOutcome, Tuning};
 use crate::verbs::why::{self, Keep, WatchTarget, WatchView, WatchedOptions, watch_target};
-use crate::{Subject, Timeline, Watcher, live};
+use crate::{PipelineReport, Subject, Timeline, Watcher, live};
 
 /// Examples at the end of the long help.
 pub const EXAMPLES: &str = include_str!("tune.txt").trim_ascii_end();
@@ -77,11 +76,11 @@ pub fn run(options: &TuneOptions, keep: Keep<'_>) -> VerbResult {
     }
     match target {
         WatchTarget::Live => why::list(watched, "tune"),
-        WatchTarget::Start(command, text) => why::start(watched, command, &text, None, &mut trial, keep),
+        WatchTarget::Start(command, text) => why::start(watched, command, &text, None, &mut trial, keep, &|_| Ok(())),
         WatchTarget::Processes(pids) => {
             trial.quits = true;
             trial.signals = Some(SignalQueue::block(&not_caught()).map_err(ExitError::failed)?);
-            let (report, key) = why::sample_running(watched, &pids, None, &mut trial, keep)?;
+            let (report, key) = why::sample_running(watched, &pids, None, &mut trial, keep, &|_| Ok(()))?;
             let nothing = trial.tuning.outcome().filter(|outcome| outcome.verdict.is_none());
             let print = || why::print(&trial.sheet(&report));
             match nothing {

@@ -9,10 +9,9 @@ use pipemark_console::{Destination, ExitError, OutputError, VerbResult, check_st
 use pipemark_model::{neutral, parse_duration};
 use pipemark_show::{Sheet, Style, json_line};
 
-use crate::report::PipelineReport;
 use crate::screen::{KeyPress, Screen};
 use crate::verbs::why::{self, Keep, WatchTarget, WatchView, WatchedOptions, exit_for, watch_target};
-use crate::{Timeline, Watcher, live};
+use crate::{PipelineReport, Timeline, Watcher, live};
 
 /// Examples at the end of the long help.
 pub const EXAMPLES: &str = include_str!("watch.txt").trim_ascii_end();
@@ -40,7 +39,7 @@ pub fn run(options: &WatchOptions, keep: Keep<'_>) -> VerbResult {
         WatchTarget::Start(command, text) => {
             let mut live = WatchOutput::new(options, why::is_free())?;
             live.may_draw = why::can_draw() && watched.json.is_none() && matches!(live.mode, OutputMode::Lines);
-            let ending = why::start(watched, command, &text, options.time, &mut live, keep);
+            let ending = why::start(watched, command, &text, options.time, &mut live, keep, &|_| Ok(()));
             if let Some(error) = live.broken {
                 say_error(error);
             }
@@ -71,7 +70,7 @@ fn follow(options: &WatchOptions, mut requested: Option<Vec<u32>>, keep: Keep<'_
 
 fn show(options: &WatchOptions, pids: &[u32], keep: Keep<'_>) -> Result<Option<KeyPress>, ExitError> {
     let mut live = WatchOutput::new(options, why::can_draw() && io::stdout().is_terminal())?;
-    let (_, key) = why::sample_running(&options.watched, pids, options.time, &mut live, keep)?;
+    let (_, key) = why::sample_running(&options.watched, pids, options.time, &mut live, keep, &|_| Ok(()))?;
     live.broken.map_or(Ok(key), |error| Err(error.into()))
 }
 
@@ -144,7 +143,7 @@ impl WatchView for WatchOutput {
             return;
         }
         self.next = Instant::now() + self.interval;
-        let report = PipelineReport::of(watcher, &timeline.recent(RECENT), None);
+        let report = PipelineReport::of(&watcher.evidence(timeline.recent(RECENT)));
         let written = match &mut self.mode {
             OutputMode::Screen(screen) => screen.draw(&report, report.history(timeline, HISTORY)),
             OutputMode::Lines => {

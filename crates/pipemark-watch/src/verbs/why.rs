@@ -5,6 +5,7 @@ use std::ffi::{OsStr, OsString};
 use std::io::{self, IsTerminal, Write};
 use std::os::fd::AsFd;
 use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus};
 use std::time::{Duration, Instant};
 
@@ -13,6 +14,8 @@ use pipemark_sys::signals::end_by;
 use pipemark_sys::start::sigpipe_was_ignored;
 use rustix::process::Signal;
 
+use pipemark_causes::verdict::verdict;
+use pipemark_causes::{PipelineEvidence, PipelineFigures, PipelineReport, Timeline, trace};
 use pipemark_console::{
     Destination, ExitError, FormatOption, Progress, VerbResult, WordChoice, destination, exit, one_of, say_error,
     terminal_of,
@@ -21,10 +24,9 @@ use pipemark_host::child::{Child, Interrupt, ProcessGroup, RunError, wait_readab
 use pipemark_model::{neutral, parse_duration};
 use pipemark_show::{Sheet, json_line};
 
-use crate::report::PipelineReport;
 use crate::screen::KeyPress;
 use crate::verbs::signal_relay::SignalRelay;
-use crate::{PipelineFigures, ProcFile, SamplingOptions, Subject, Timeline, Watcher, live, sheet, verdict};
+use crate::{ProcFile, SamplingOptions, Subject, Watcher, live, sheet};
 
 /// The length of an interval.
 pub const INTERVAL: Duration = Duration::from_millis(500);
@@ -51,6 +53,15 @@ pub struct WhyOptions {
     /// Sample for TIME, then leave the pipeline running [default: 2s for a running pipeline, otherwise until it ends]
     #[arg(long = "for", value_name = "TIME", value_parser = parse_duration)]
     time: Option<Duration>,
+    /// Write what was seen to FILE, as a trace that --replay reads
+    #[arg(long, value_name = "FILE")]
+    trace: Option<PathBuf>,
+    /// Conclude from the trace in FILE, without a pipeline
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["words", "command", "name", "time", "record", "no_touch"])]
+    replay: Option<PathBuf>,
+    /// In the trace, replace arguments and names of files, hosts and unknown programs by placeholders
+    #[arg(long, requires = "trace")]
+    redact: bool,
 }
 
 /// The options that `why` and `watch` share: what to watch, and how.
@@ -182,6 +193,34 @@ fn command_of(words: &[OsString]) -> Command {
 /// Stores a report in the history.
 pub type Keep<'a> = &'a dyn Fn(&PipelineReport);
 
+/// Stores what was seen, if that was asked for.
+pub type KeepEvidence<'a> = &'a dyn Fn(&PipelineEvidence) -> VerbResult;
+
+impl WhyOptions {
+    /// Writes the trace, if one was asked for.
+    fn keep_trace(&self, evidence: &PipelineEvidence) -> VerbResult {
+        let Some(path) = &self.trace else { return Ok(()) };
+        let failed = |error: &dyn std::fmt::Display| {
+            ExitError::with(
+                FAILED,
+                format_args!("cannot write the trace {}: {error}", neutral(&path.to_string_lossy())),
+            )
+        };
+        let evidence = if self.redact { &trace::redact(evidence) } else { evidence };
+        let bytes = trace::write(evidence).map_err(|error| failed(&error))?;
+        std::fs::write(path, bytes).map_err(|error| failed(&error))
+    }
+}
+
+/// Reads the evidence in a trace.
+fn read_trace(path: &Path) -> Result<PipelineEvidence, ExitError> {
+    let failed = |error: &dyn std::fmt::Display| {
+        ExitError::with(FAILED, format_args!("cannot read the trace {}: {error}", neutral(&path.to_string_lossy())))
+    };
+    let mut file = std::fs::File::open(path).map_err(|error| failed(&error))?;
+    trace::read(&mut file).map_err(|error| failed(&error))
+}
+
 /// A view of a pipeline while it is watched.
 pub trait WatchView {
     /// Called twice a second with the counts so far.
@@ -209,11 +248,18 @@ pub trait WatchView {
 /// Runs the verb.
 pub fn run(options: &WhyOptions, keep: Keep<'_>) -> VerbResult {
     let watched = &options.watched;
+    if let Some(path) = &options.replay {
+        let evidence = read_trace(path)?;
+        options.keep_trace(&evidence)?;
+        let report = PipelineReport::of(&evidence);
+        return write(watched, &Quiet, &report, || print(&Quiet.sheet(&report)));
+    }
+    let trace: KeepEvidence<'_> = &|evidence| options.keep_trace(evidence);
     match watch_target(watched)? {
         WatchTarget::Live => list(watched, "why"),
         WatchTarget::Processes(pids) => {
             let time = options.time.unwrap_or(Duration::from_secs(2));
-            let (report, key) = sample_running(watched, &pids, Some(time), &mut Quiet, keep)?;
+            let (report, key) = sample_running(watched, &pids, Some(time), &mut Quiet, keep, trace)?;
             if report.stages.is_empty() && key.is_none() {
                 write(watched, &Quiet, &report, || Ok(()))?;
                 return Err(ExitError::failed(&report.verdict.text));
@@ -222,9 +268,9 @@ pub fn run(options: &WhyOptions, keep: Keep<'_>) -> VerbResult {
             exit_for(key)
         }
         WatchTarget::Start(command, text) if is_free() => {
-            start(watched, command, &text, options.time, &mut Brief(Progress::new(false)), keep)
+            start(watched, command, &text, options.time, &mut Brief(Progress::new(false)), keep, trace)
         }
-        WatchTarget::Start(command, text) => start(watched, command, &text, options.time, &mut Quiet, keep),
+        WatchTarget::Start(command, text) => start(watched, command, &text, options.time, &mut Quiet, keep, trace),
     }
 }
 
@@ -259,7 +305,7 @@ struct Brief(Progress);
 impl WatchView for Brief {
     fn show(&mut self, watcher: &Watcher, timeline: &Timeline) {
         if let Some(last) = timeline.intervals.last() {
-            self.0.show(&neutral(&verdict(&PipelineFigures::of(watcher, last)).text));
+            self.0.show(&neutral(&verdict(&PipelineFigures::of(&watcher.evidence(Timeline::default()), last)).text));
         }
     }
 
@@ -317,6 +363,7 @@ pub fn sample_running(
     time: Option<Duration>,
     live: &mut dyn WatchView,
     keep: Keep<'_>,
+    trace: KeepEvidence<'_>,
 ) -> Result<(PipelineReport, Option<KeyPress>), ExitError> {
     if let Some(stop) = pids.iter().find_map(|&pid| live::refusal(pid)) {
         return Err(stop);
@@ -337,7 +384,9 @@ pub fn sample_running(
         // Perhaps the pipeline is in a loop, and the next round starts soon.
         interrupted || over || alive.elapsed() > Duration::from_secs(1)
     });
-    let mut report = PipelineReport::of(&watcher, &timeline, None);
+    let evidence = watcher.evidence(timeline.clone());
+    trace(&evidence)?;
+    let mut report = PipelineReport::of(&evidence);
     record(options, &mut report, &timeline, keep);
     Ok((report, if interrupted { Some(KeyPress::Interrupt) } else { key }))
 }
@@ -371,6 +420,7 @@ pub fn start(
     time: Option<Duration>,
     live: &mut dyn WatchView,
     keep: Keep<'_>,
+    trace: KeepEvidence<'_>,
 ) -> VerbResult {
     let failed =
         |error: io::Error| ExitError::with(FAILED, format_args!("cannot catch signals: {}", with_advice(&error)));
@@ -418,10 +468,12 @@ pub fn start(
             Some(KeyPress::Quit | KeyPress::Next) => {}
         }
     }
-    let mut report = PipelineReport::of(&watcher, &timeline, Some(&neutral(&text.to_string_lossy())));
-    if let Some(code) = code.get() {
-        report.verdict = verdict::of_failed(report.verdict, code);
-    }
+    let evidence = PipelineEvidence {
+        pipeline: Some(neutral(&text.to_string_lossy())),
+        exit_code: code.get(),
+        ..watcher.evidence(timeline.clone())
+    };
+    let mut report = PipelineReport::of(&evidence);
     let mut wait = || while !has_ended(Instant::now() + WAIT) {};
     // A pipeline that continues and uses the terminal must end before anything is printed there.
     if io::stderr().is_terminal() && watcher.uses_terminal() {
@@ -432,7 +484,7 @@ pub fn start(
         let _ = write!(io::stderr(), "{}", terminal_of(&io::stderr()).render(&live.sheet(&report)));
         Ok(())
     };
-    if let Err(stop) = write(options, live, &report, print) {
+    if let Err(stop) = trace(&evidence).and_then(|()| write(options, live, &report, print)) {
         say_error(stop);
     }
     record(options, &mut report, &timeline, keep);

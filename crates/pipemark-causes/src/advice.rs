@@ -6,9 +6,10 @@ use std::collections::BTreeSet;
 use pipemark_model::ByteSize;
 
 use crate::burst::{self, beyond_pipes, buffer, mebibytes, near_pipe_size};
+use crate::evidence::PeerFigures;
 use crate::figures::PipelineFigures;
 use crate::remedies;
-use crate::report::{PeerFigures, PipeFigures, PipelineVerdict, Remedy, StageFigures, VerdictKind};
+use crate::report::{PipeFigures, PipelineVerdict, Remedy, StageFigures, VerdictKind};
 use crate::small_pipe::{BOTH_WAIT, bursting, gain, is_read_by_sort, is_tiny};
 use crate::stopped::STOPPED;
 use crate::typed::{Segment, quote, segment};
@@ -247,7 +248,7 @@ fn deadlock_remedy(cause: &str) -> Remedy {
 
 fn more_cpus_remedy(figures: &PipelineFigures) -> Remedy {
     let bound = figures.stages.iter().map(|stage| stage.cpus.len()).filter(|&count| count > 0).min().unwrap_or(0);
-    let all = std::thread::available_parallelism().map_or(0, usize::from);
+    let all = figures.limits.cpus;
     if bound < all {
         let text = format!("some stages are restricted to {bound} of {all} CPUs (taskset, cpuset); let them use all");
         remedy("more-cpus", text, "")
@@ -260,7 +261,7 @@ fn more_cpus_remedy(figures: &PipelineFigures) -> Remedy {
 /// no pipe can be enlarged.
 fn pipe_limit_remedy(figures: &PipelineFigures) -> Option<Remedy> {
     // Over the limit a new pipe has two pages.
-    let page = rustix::param::page_size() as u64;
+    let page = figures.limits.page;
     let small = |pipe: &&PipeFigures| {
         !pipe.is_socket
             && pipe.capacity.is_some_and(|capacity| capacity <= 2 * page)

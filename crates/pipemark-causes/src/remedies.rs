@@ -73,6 +73,13 @@ static TABLE: LazyLock<Vec<RemedyRow>> = LazyLock::new(|| {
     [of_calls, include_str!("remedies.toml")].into_iter().flat_map(read).collect()
 });
 
+/// The names of programs, and the options, on which remedies depend.
+pub fn known_words() -> (impl Iterator<Item = &'static str>, impl Iterator<Item = &'static str>) {
+    let names = TABLE.iter().flat_map(|row| row.program.iter().chain(&row.by).chain(&row.under));
+    let options = TABLE.iter().flat_map(|row| row.has.iter().chain(&row.lacks).chain(&row.drops));
+    (names.map(String::as_str), options.map(String::as_str))
+}
+
 /// The words of a command without options that request a single thread, which would contradict parallel work.
 fn without_one_thread(words: &[String]) -> Vec<String> {
     const JOINED: [&str; 6] = ["-T1", "--threads=1", "-@1", "-j1", "-p1", "--processes=1"];
@@ -145,8 +152,7 @@ impl RemedyRow {
         let room = !self.parallel || idle && stage.cpus.len() != 1;
         self.cause.iter().any(cause)
             && program
-            && (self.language.is_empty()
-                || stage.language.is_some_and(|own| self.language.iter().any(|one| one == own)))
+            && (self.language.is_empty() || stage.language.as_ref().is_some_and(|own| self.language.contains(own)))
             && (self.has.is_empty() || option(&self.has))
             && !has_option(&words, &lacks)
             && room
@@ -336,8 +342,8 @@ mod tests {
 
     #[test]
     fn small_writes_get_the_advice_of_their_language() {
-        let of = |command: &str, language| {
-            ids_of(found(command, "small writes", |figures| figures.stages[0].language = language))
+        let of = |command: &str, language: Option<&str>| {
+            ids_of(found(command, "small writes", |figures| figures.stages[0].language = language.map(str::to_owned)))
         };
         assert_eq!(of("./rows 5", Some("nim")), ["nim-writeline"]);
         assert_eq!(of("./rows 5", Some("ocaml")), ["ocaml-print-string"]);

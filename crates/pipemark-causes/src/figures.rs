@@ -4,9 +4,9 @@ use pipemark_proc::state::ThreadState;
 use pipemark_proc::topology::upstream_first;
 
 use crate::deadlock::WaitCycle;
+use crate::evidence::{MachineLimits, PipeEvidence, PipelineEvidence};
 use crate::interval::{EndWaits, Interval, PipeCounts, StageCounts};
 use crate::report::{PipeFigures, StageFigures};
-use crate::sampler::{Subject, WatchedPipe, Watcher};
 
 /// The figures of a pipeline in an interval, from which a verdict is found.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -19,12 +19,12 @@ pub struct PipelineFigures {
     pub samples: u32,
     pub stages: Vec<StageFigures>,
     pub pipes: Vec<PipeFigures>,
-    /// The index of each stage among all stages of the watcher.
+    /// The index of each stage among all stages of the evidence.
     pub places: Vec<usize>,
     /// Processes that have waited for each other for a second; `None` if there are none.
     pub cycle: Option<WaitCycle>,
     /// This machine's limits, on which advice depends.
-    pub limits: WatchLimits,
+    pub limits: MachineLimits,
     /// Whether the pipeline was sampled from its start, and these are its figures since then.
     pub from_start: bool,
     /// The pipeline as typed; `None` if unknown.
@@ -34,35 +34,17 @@ pub struct PipelineFigures {
 /// An interval that begins at most this many seconds after sampling began counts as the first.
 const FIRST_INTERVAL: f64 = 0.1;
 
-/// Limits of this machine for pipelines.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct WatchLimits {
-    /// Bytes of the largest pipe that this user may create.
-    pub largest_pipe: u64,
-    /// Whether this user's pipes have reached pipe-user-pages-soft. New pipes then get two pages, and no pipe can be
-    /// enlarged.
-    pub pipes_exhausted: bool,
-    /// Idle CPUs of this machine, on average; `None` if not measured.
-    pub idle_cpus: Option<f64>,
-}
-
-impl Default for WatchLimits {
-    fn default() -> WatchLimits {
-        WatchLimits { largest_pipe: 1 << 20, pipes_exhausted: false, idle_cpus: None }
-    }
-}
-
 impl PipelineFigures {
-    /// Figures of a watcher's counts. Stages that existed only briefly, such as a shell that was about to exec another
+    /// Figures of an interval. Stages that existed only briefly, such as a shell that was about to exec another
     /// program, are skipped.
-    pub fn of(watcher: &Watcher, interval: &Interval) -> PipelineFigures {
-        PipelineFigures::of_places(watcher, interval, indices_of_kept(watcher, interval))
+    pub fn of(evidence: &PipelineEvidence, interval: &Interval) -> PipelineFigures {
+        PipelineFigures::of_places(evidence, interval, indices_of_kept(evidence, interval))
     }
 
     /// Figures of a part of the time that `whole` covers. Stages and pipes keep the numbers that they have in `whole`.
     /// Stages that didn't exist in this part have no shares.
-    pub fn of_part(watcher: &Watcher, interval: &Interval, whole: &PipelineFigures) -> PipelineFigures {
-        let mut figures = PipelineFigures::of_places(watcher, interval, whole.places.clone());
+    pub fn of_part(evidence: &PipelineEvidence, interval: &Interval, whole: &PipelineFigures) -> PipelineFigures {
+        let mut figures = PipelineFigures::of_places(evidence, interval, whole.places.clone());
         let missing = |pipe: &PipeFigures| PipeFigures {
             writer_waits: 0.0,
             reader_waits: 0.0,
@@ -85,13 +67,32 @@ impl PipelineFigures {
         figures
     }
 
+    /// The figures of some stages, as if there were no others. They are numbered anew, and keep their labels.
+    pub fn subset(&self, numbers: &[usize]) -> PipelineFigures {
+        let renumbered = |number: usize| numbers.iter().position(|&one| one == number).map(|at| at + 1);
+        let stage = |(&old, number): (&usize, usize)| {
+            let stage = self.stages.get(old - 1)?;
+            Some(StageFigures { number, label: crate::verdict::name(self, old), ..stage.clone() })
+        };
+        let ends = |pipe: &PipeFigures| Some((renumbered(pipe.from)?, renumbered(pipe.to)?));
+        let kept = self.pipes.iter().filter_map(|pipe| Some((pipe, ends(pipe)?))).zip(1..);
+        PipelineFigures {
+            stages: numbers.iter().zip(1..).filter_map(stage).collect(),
+            pipes: kept.map(|((pipe, (from, to)), number)| PipeFigures { number, from, to, ..pipe.clone() }).collect(),
+            places: numbers.iter().filter_map(|number| self.places.get(number - 1).copied()).collect(),
+            typed: self.typed.clone(),
+            cycle: None,
+            ..*self
+        }
+    }
+
     /// Figures of the stages with these indices, in this order.
-    fn of_places(watcher: &Watcher, interval: &Interval, kept: Vec<usize>) -> PipelineFigures {
+    fn of_places(evidence: &PipelineEvidence, interval: &Interval, kept: Vec<usize>) -> PipelineFigures {
         let number = |place: usize| kept.iter().position(|&kept| kept == place).map(|at| at + 1);
         let mut stages: Vec<StageFigures> =
-            kept.iter().zip(1..).map(|(&place, number)| stage(watcher, interval, place, number)).collect();
+            kept.iter().zip(1..).map(|(&place, number)| stage(evidence, interval, place, number)).collect();
         let mut pipes = Vec::new();
-        for (pipe, counts) in watcher.pipes.iter().zip(&interval.pipes) {
+        for (pipe, counts) in evidence.pipes.iter().zip(&interval.pipes) {
             if let (Some(from), Some(to)) = (number(pipe.from), number(pipe.to))
                 && counts.samples > 0
             {
@@ -99,9 +100,10 @@ impl PipelineFigures {
                 let step = interval.seconds / f64::from(interval.samples.max(1));
                 // If two stages have the same output pipe and one of them writes to the other, the first one only
                 // passed its output pipe on, as tar does to gzip.
-                let writes_to = |other: usize| watcher.pipes.iter().any(|one| (one.from, one.to) == (pipe.from, other));
-                let same = |one: &&WatchedPipe| one.id == pipe.id && one.from != pipe.from && writes_to(one.from);
-                if counts.writer.samples == 0 && watcher.pipes.iter().any(|one| same(&one)) {
+                let writes_to =
+                    |other: usize| evidence.pipes.iter().any(|one| (one.from, one.to) == (pipe.from, other));
+                let same = |one: &&PipeEvidence| one.id == pipe.id && one.from != pipe.from && writes_to(one.from);
+                if counts.writer.samples == 0 && evidence.pipes.iter().any(|one| same(&one)) {
                     continue;
                 }
                 // Waits that a buffer could not save, such as a long one at the end, are not part of a burst.
@@ -120,7 +122,7 @@ impl PipelineFigures {
                     bytes_per_second: None,
                     stretch: length(&counts.writer, 0),
                     reader_stretch: length(&counts.reader, 1),
-                    is_socket: pipe.id.is_socket(),
+                    is_socket: pipe.is_socket,
                     turns: Some(counts.turns),
                     absorbable: Some(absorbable(counts)),
                 });
@@ -150,19 +152,20 @@ impl PipelineFigures {
         pipes.retain(|pipe| waited(pipe) || !used.contains(&[pipe.from.min(pipe.to), pipe.from.max(pipe.to)]));
         pipes.sort_by_key(|pipe| (pipe.from, pipe.to));
         pipes.iter_mut().zip(1..).for_each(|(pipe, number)| pipe.number = number);
-        let from_start = matches!(watcher.subject, Subject::Child(_)) && interval.begin < FIRST_INTERVAL;
+        let from_start = evidence.started && interval.begin < FIRST_INTERVAL;
         let seconds = interval.seconds * f64::from(interval.alive) / f64::from(interval.samples.max(1));
         if from_start {
-            let uncounted: Vec<bool> = kept.iter().map(|&place| watcher.stages[place].uncounted).collect();
+            let uncounted: Vec<bool> = kept.iter().map(|&place| evidence.stages[place].uncounted).collect();
             let silent = sources_that_wrote_only_messages(&stages, &pipes, &uncounted);
             for at in silent {
-                let (stage, arrived) = (&mut stages[at], &watcher.stages[kept[at]].socket.arrived);
+                let (stage, arrived) = (&mut stages[at], evidence.stages[kept[at]].arrived_ever);
                 (stage.bytes_out_per_second, stage.wrote_before, stage.seconds_silent) = (None, None, Some(seconds));
-                stage.held_bytes = stage.held_bytes.map(|bytes| bytes.max(arrived.all_bytes()));
-                stage.arrivals = arrived.all_increases;
+                stage.held_bytes = stage.held_bytes.map(|bytes| bytes.max(arrived.bytes));
+                stage.arrivals = arrived.increases;
             }
         }
         set_rates(&mut stages, &mut pipes);
+        set_labels(&mut stages);
         PipelineFigures {
             begin: interval.begin,
             seconds,
@@ -170,26 +173,26 @@ impl PipelineFigures {
             stages,
             pipes,
             places: kept,
-            cycle: watcher.cycle.clone(),
-            limits: watcher.limits,
+            cycle: evidence.cycle.clone(),
+            limits: evidence.limits,
             from_start,
-            typed: watcher.typed.clone(),
+            typed: evidence.typed.clone(),
         }
     }
 }
 
 /// The indices of the stages that the figures include, upstream first.
-fn indices_of_kept(watcher: &Watcher, interval: &Interval) -> Vec<usize> {
+fn indices_of_kept(evidence: &PipelineEvidence, interval: &Interval) -> Vec<usize> {
     let seen = |place: usize| interval.stages.get(place).map_or(0, |counts| counts.states.iter().sum::<u32>());
-    let longest = (0..watcher.stages.len()).map(seen).max().unwrap_or(0);
+    let longest = (0..evidence.stages.len()).map(seen).max().unwrap_or(0);
     let counts = |place: usize| {
         // A stage that no pipe joins to others may be a shell that starts the pipeline. It counts only if it existed
         // for at least half as long as the stage that existed longest.
-        let apart = watcher.pipes.iter().all(|pipe| pipe.from != place && pipe.to != place);
-        seen(place) > 0 && seen(place) * if apart && !watcher.pipes.is_empty() { 2 } else { 50 } >= longest
+        let apart = evidence.pipes.iter().all(|pipe| pipe.from != place && pipe.to != place);
+        seen(place) > 0 && seen(place) * if apart && !evidence.pipes.is_empty() { 2 } else { 50 } >= longest
     };
     let between = |from: usize, to: usize| {
-        watcher.pipes.iter().enumerate().filter(move |(_, pipe)| (pipe.from, pipe.to) == (from, to))
+        evidence.pipes.iter().enumerate().filter(move |(_, pipe)| (pipe.from, pipe.to) == (from, to))
     };
     let waits = |from: usize, to: usize| -> u32 {
         let counts = between(from, to).filter_map(|(at, _)| interval.pipes.get(at));
@@ -199,7 +202,7 @@ fn indices_of_kept(watcher: &Watcher, interval: &Interval) -> Vec<usize> {
     let feeds = |&from: &usize, &to: &usize| {
         between(from, to).next().is_some() && (waits(from, to) > 0 || waits(to, from) == 0)
     };
-    upstream_first((0..watcher.stages.len()).filter(|&place| counts(place)).collect(), feeds)
+    upstream_first((0..evidence.stages.len()).filter(|&place| counts(place)).collect(), feeds)
 }
 
 /// The part of the waits of both ends that a buffer between them would save, from 0 to 1. It is 0 if the reader waits
@@ -316,13 +319,13 @@ fn count_polling_as_waiting(stages: &mut [StageFigures], pipes: &[PipeFigures]) 
 /// With fewer checks of file locks than this, the share of time spent waiting for locks is not known.
 const MIN_LOCK_SAMPLES: u32 = 4;
 
-fn stage(watcher: &Watcher, interval: &Interval, place: usize, number: usize) -> StageFigures {
-    let stage = &watcher.stages[place];
+fn stage(evidence: &PipelineEvidence, interval: &Interval, place: usize, number: usize) -> StageFigures {
+    let stage = &evidence.stages[place];
     let seen = |counts: &&StageCounts| counts.states.iter().sum::<u32>() > 0;
     let Some(counts) = interval.stages.get(place).filter(seen) else {
         return StageFigures {
             number,
-            name: pipemark_model::neutral(&stage.name),
+            name: stage.name.clone(),
             command: stage.command.clone(),
             pid: stage.pids.first().copied().unwrap_or(0),
             words: stage.words.clone(),
@@ -343,7 +346,7 @@ fn stage(watcher: &Watcher, interval: &Interval, place: usize, number: usize) ->
         let (bytes, calls) = (bytes.filter(|_| !stage.uncounted)?, calls.filter(|&calls| calls > 0)?);
         Some(bytes as f64 / calls as f64)
     };
-    let ends = (!stage.ins.is_empty(), !stage.outs.is_empty());
+    let ends = (stage.reads_pipe, stage.writes_pipe);
     // A child's CPU time is counted when the child is reaped, so it can exceed the CPU time available in this interval.
     let most = if stage.cpus.is_empty() { f64::INFINITY } else { stage.cpus.len() as f64 };
     let most = most.min(stage.threads.max(1) as f64);
@@ -360,7 +363,7 @@ fn stage(watcher: &Watcher, interval: &Interval, place: usize, number: usize) ->
     let bytes_per_read = per_call(counts.read, counts.reads);
     StageFigures {
         number,
-        name: pipemark_model::neutral(&stage.name),
+        name: stage.name.clone(),
         command: stage.command.clone(),
         pid: stage.pids.first().copied().unwrap_or(0),
         pids: stage.pids.clone(),
@@ -388,7 +391,7 @@ fn stage(watcher: &Watcher, interval: &Interval, place: usize, number: usize) ->
         stopped: share(ThreadState::Stopped),
         stops: counts.stops,
         stops_per_second: f64::from(counts.stops) / seconds.max(1e-9),
-        tracer: stage.tracer.as_deref().map(pipemark_model::neutral),
+        tracer: stage.tracer.clone(),
         frozen: stage.frozen,
         other: share(ThreadState::Other),
         unknown: share(ThreadState::Unknown),
@@ -408,13 +411,13 @@ fn stage(watcher: &Watcher, interval: &Interval, place: usize, number: usize) ->
         cpu_of_children: cpus(counts.children),
         faults_per_second: if seconds > 0.0 { counts.faults as f64 / seconds } else { 0.0 },
         bytes_per_start: counts.reaped_bytes.filter(|_| counts.starts > 0).map(|all| all as f64 / counts.starts as f64),
-        held_bytes: stage.held_bytes.map(|bytes| bytes.max(stage.socket.arrived.bytes())),
-        arrivals: stage.socket.arrived.increases,
-        seconds_silent: stage.silent.map(|silent| silent.as_secs_f64()),
+        held_bytes: stage.held_bytes.map(|bytes| bytes.max(stage.arrived.bytes)),
+        arrivals: stage.arrived.increases,
+        seconds_silent: stage.silent,
         wrote_before: stage.wrote_before,
         words: stage.words.clone(),
         collates: stage.collates,
-        language: stage.language,
+        language: stage.language.clone(),
         low_priority: stage.low_priority.clone(),
         locked_by: stage.locked_by.clone(),
         reads_others: stage.reads_others,
@@ -433,9 +436,22 @@ fn stage(watcher: &Watcher, interval: &Interval, place: usize, number: usize) ->
             .map(|ns| {
                 (f64::from(counts.states[ThreadState::Running as usize]) / f64::from(seen.max(1)) - ns / 1e9).abs()
             }),
+        label: String::new(),
+        same_before: 0,
         cpus: stage.cpus.clone(),
-        waits_for: stage.waits_for,
+        waits_for: stage.waits_for.clone(),
         moments: Vec::new(),
+    }
+}
+
+/// Names the stages: stages with the same name get their number.
+fn set_labels(stages: &mut [StageFigures]) {
+    for at in 0..stages.len() {
+        let same = |other: &&StageFigures| other.name == stages[at].name;
+        let (all, before) = (stages.iter().filter(same).count(), stages[..at].iter().filter(same).count());
+        let stage = &mut stages[at];
+        stage.same_before = before;
+        stage.label = if all > 1 { format!("{} (stage {})", stage.name, stage.number) } else { stage.name.clone() };
     }
 }
 
@@ -522,13 +538,8 @@ fn set_rates_of_copies(stages: &[StageFigures], pipes: &mut [PipeFigures]) {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use super::*;
-    use pipemark_proc::process::PipeId;
-    use pipemark_proc::thread::ProcFile;
-
-    use crate::sampler::{SamplingOptions, Subject, WatchedStage};
+    use crate::evidence::StageEvidence;
 
     fn counts(running: u32, starved: u32, sleeping: u32) -> StageCounts {
         let mut counts =
@@ -537,21 +548,6 @@ mod tests {
         counts.states[ThreadState::Starved as usize] = starved;
         counts.states[ThreadState::Sleep as usize] = sleeping;
         counts
-    }
-
-    #[test]
-    fn time_after_the_last_reading_of_the_counters_is_not_silence() {
-        let options = SamplingOptions { touch: false, access: ProcFile::Syscall, period: Duration::from_millis(1) };
-        let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
-        let mut watcher = Watcher::new(Subject::Processes(vec![child.id()]), options);
-        (0..3).for_each(|_| watcher.sample());
-        let interval = watcher.close_interval();
-        child.kill().unwrap();
-        child.wait().unwrap();
-        let silence = || PipelineFigures::of(&watcher, &interval).stages[0].seconds_silent;
-        let before = silence();
-        std::thread::sleep(Duration::from_millis(5));
-        assert!(before.is_some() && silence() == before);
     }
 
     fn shares(counts: &StageCounts, ends: (bool, bool)) -> [f64; 4] {
@@ -564,10 +560,8 @@ mod tests {
     fn samples_after_the_end_do_not_count() {
         let counts = counts(10, 0, 10);
         let one = Interval { seconds: 2.0, samples: 80, alive: 20, stages: vec![counts], ..Interval::default() };
-        let options = SamplingOptions { touch: false, access: ProcFile::Syscall, period: Duration::ZERO };
-        let mut watcher = Watcher::new(Subject::Processes(Vec::new()), options);
-        watcher.stages = vec![WatchedStage::default()];
-        let figures = PipelineFigures::of(&watcher, &one);
+        let evidence = PipelineEvidence { stages: vec![StageEvidence::default()], ..PipelineEvidence::default() };
+        let figures = PipelineFigures::of(&evidence, &one);
         assert_eq!((figures.samples, figures.seconds, figures.stages[0].present), (20, 0.5, 1.0));
     }
 
@@ -616,11 +610,10 @@ mod tests {
     fn no_rate_comes_from_a_stage_that_also_splices() {
         let counts = StageCounts { read: Some(1), wrote: Some(1), counted_bytes: 10, ..counts(10, 0, 0) };
         let one = Interval { seconds: 1.0, samples: 10, alive: 10, stages: vec![counts], ..Interval::default() };
-        let options = SamplingOptions { touch: false, access: ProcFile::Syscall, period: Duration::ZERO };
-        let mut watcher = Watcher::new(Subject::Processes(Vec::new()), options);
+        let mut evidence = PipelineEvidence::default();
         for uncounted in [false, true] {
-            watcher.stages = vec![WatchedStage { uncounted, ..WatchedStage::default() }];
-            let figures = &PipelineFigures::of(&watcher, &one).stages[0];
+            evidence.stages = vec![StageEvidence { uncounted, ..StageEvidence::default() }];
+            let figures = &PipelineFigures::of(&evidence, &one).stages[0];
             let known = [figures.bytes_in_per_second, figures.bytes_out_per_second].map(|rate| rate.is_some());
             assert_eq!(known, [!uncounted; 2]);
         }
@@ -628,16 +621,17 @@ mod tests {
 
     #[test]
     fn stages_are_in_the_order_of_the_pipes_that_are_used() {
-        let options = SamplingOptions { touch: false, access: ProcFile::Syscall, period: Duration::ZERO };
-        let mut watcher = Watcher::new(Subject::Processes(Vec::new()), options);
-        watcher.stages = vec![WatchedStage::default(); 2];
-        watcher.pipes = [(0, 1), (1, 0)].map(|(from, to)| WatchedPipe::new(from, to, PipeId(0, 1), None)).to_vec();
+        let mut evidence =
+            PipelineEvidence { stages: vec![StageEvidence::default(); 2], ..PipelineEvidence::default() };
+        evidence.pipes = [(0, 1), (1, 0)]
+            .map(|(from, to)| PipeEvidence { from, to, id: (0, 1), ..PipeEvidence::default() })
+            .to_vec();
         let waits =
             |count| PipeCounts { writer: EndWaits { samples: count, ..EndWaits::default() }, ..PipeCounts::default() };
         let order = |pipes: &[u32]| {
             let pipes = pipes.iter().map(|&count| waits(count)).collect();
             let one = Interval { stages: vec![counts(10, 0, 0); 2], pipes, ..Interval::default() };
-            indices_of_kept(&watcher, &one)
+            indices_of_kept(&evidence, &one)
         };
         assert_eq!(order(&[0, 9]), [1, 0]);
         assert_eq!(order(&[9, 0]), [0, 1]);

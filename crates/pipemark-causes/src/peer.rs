@@ -1,7 +1,8 @@
 //! Judges whether the other end of a socket that a stage waits for is the bottleneck. Pure: no clock and no I/O.
 
+use crate::evidence::PeerFigures;
 use crate::figures::PipelineFigures;
-use crate::report::{PeerFigures, PipelineVerdict, StageFigures, VerdictKind};
+use crate::report::{PipelineVerdict, StageFigures, VerdictKind};
 use crate::verdict::{name, percent};
 
 /// The minimum share of time for which a stage waits for its socket. If it waits less, something else limits it.

@@ -6,10 +6,11 @@ use pipemark_model::Watched;
 use pipemark_proc::state::ThreadState;
 use pipemark_proc::thread::ProcFile;
 
+use crate::evidence::{PeerFigures, PipelineEvidence};
 use crate::figures::PipelineFigures;
 use crate::interval::Interval;
-use crate::phases::Timeline;
-use crate::sampler::{self, Subject, Watcher};
+use crate::phases::phases;
+use crate::timeline::Timeline;
 use crate::verdict;
 
 /// The report on a pipeline, as written by `--json`.
@@ -208,6 +209,12 @@ pub struct StageFigures {
     /// corrected by this difference. Null if the counters are missing.
     #[serde(default)]
     pub sampling_error: Option<f64>,
+    /// The stage's name, with its number if other stages of the whole pipeline have the same name; empty if not set.
+    #[serde(skip)]
+    pub label: String,
+    /// The number of stages of the whole pipeline with the same name before this one.
+    #[serde(skip)]
+    pub same_before: usize,
     /// The CPUs that the stage may use.
     #[serde(skip)]
     pub cpus: Vec<usize>,
@@ -216,7 +223,7 @@ pub struct StageFigures {
     pub pids: Vec<u32>,
     /// What the stage waits for in the time of `other`; `None` if unknown.
     #[serde(skip)]
-    pub waits_for: Option<&'static str>,
+    pub waits_for: Option<String>,
     /// The share of time in which one of the stage's threads waits for input while others run.
     #[serde(skip)]
     pub hungry: f64,
@@ -258,7 +265,7 @@ pub struct StageFigures {
     pub collates: bool,
     /// The language in which the stage's program is written; `None` if unknown, or if the stage makes no small writes.
     #[serde(skip)]
-    pub language: Option<&'static str>,
+    pub language: Option<String>,
     /// The low priority at which the stage runs, such as `nice 19`; `None` if it runs at the default priority or above.
     #[serde(skip)]
     pub low_priority: Option<String>,
@@ -315,33 +322,6 @@ pub struct PipeFigures {
     pub absorbable: Option<f64>,
 }
 
-/// The other end of a socket or pipe that a stage waits for.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct PeerFigures {
-    /// The name of a process on this machine, or an address.
-    pub name: String,
-    pub pid: Option<u32>,
-    /// Whether the connection is TCP.
-    pub tcp: bool,
-    /// Whether the connection is UDP. If it is neither, it is a Unix socket or a pipe.
-    #[serde(default)]
-    pub udp: bool,
-    /// Whether the connection is a pipe or FIFO to a process outside the pipeline.
-    #[serde(default)]
-    pub pipe: bool,
-    /// Whether the stage waits to send, rather than to receive.
-    pub sends: bool,
-    /// Bytes in the socket that wait to be read.
-    pub receive_queue: u64,
-    /// Bytes in the socket that wait to be sent.
-    pub send_queue: u64,
-    /// The share of the time with data to send in which the receiver's window limited TCP.
-    pub window_limited: Option<f64>,
-    /// The share of the time with data to send in which TCP's send buffer limited it.
-    pub buffer_limited: Option<f64>,
-}
-
 /// If the error of a stage's sampled shares is larger than this, the samples are reported as rough.
 const MAX_SAMPLING_ERROR: f64 = 0.05;
 
@@ -362,35 +342,36 @@ impl PipelineReport {
         serde_json::from_str(watched.0.get())
     }
 
-    /// The report on all counts since sampling began.
-    pub fn of(watcher: &Watcher, timeline: &Timeline, pipeline: Option<&str>) -> PipelineReport {
-        let figures = PipelineFigures::of(watcher, &timeline.total());
-        let phases = if figures.cycle.is_some() { Vec::new() } else { timeline.phases(watcher) };
+    /// The report on all that was seen.
+    pub fn of(evidence: &PipelineEvidence) -> PipelineReport {
+        let figures = PipelineFigures::of(evidence, &evidence.timeline.total());
+        let phases = if figures.cycle.is_some() { Vec::new() } else { phases(evidence) };
         let longest = phases.iter().max_by(|a, b| (a.end - a.begin).total_cmp(&(b.end - b.begin)));
         let verdict = match longest {
             Some(phase) if phases.len() > 1 => phase.verdict.clone(),
-            _ if figures.stages.is_empty() && !std::path::Path::new("/proc/self/stat").exists() => {
-                PipelineVerdict::unknown(
-                    "no /proc",
-                    "Nothing to sample: /proc is not mounted; as root: mount -t proc proc /proc",
-                )
-            }
-            _ if figures.stages.is_empty() && watcher.is_alive() => verdict::too_short(figures.samples),
+            _ if figures.stages.is_empty() && !evidence.has_proc => PipelineVerdict::unknown(
+                "no /proc",
+                "Nothing to sample: /proc is not mounted; as root: mount -t proc proc /proc",
+            ),
+            _ if figures.stages.is_empty() && evidence.alive => verdict::too_short(figures.samples),
             _ => verdict::verdict(&figures),
         };
-        let elapsed = watcher.elapsed().as_secs_f64();
+        let verdict = match evidence.exit_code {
+            Some(code) => verdict::of_failed(verdict, code),
+            None => verdict,
+        };
         let names = || figures.stages.iter().map(|stage| stage.name.as_str()).collect::<Vec<_>>().join(" | ");
         PipelineReport {
             schema: "pipemark-why/1".to_owned(),
-            pipeline: pipeline.map_or_else(names, str::to_owned),
+            pipeline: evidence.pipeline.clone().unwrap_or_else(names),
             verdict,
             phases: if phases.len() > 1 { phases } else { Vec::new() },
             seconds: figures.seconds,
             samples: figures.samples,
             samples_per_second: f64::from(figures.samples) / figures.seconds.max(1e-3),
-            access: watcher.access(),
-            own_cpu: sampler::own_time().as_secs_f64() / elapsed.max(1e-3),
-            notes: notes(watcher, &figures),
+            access: evidence.access,
+            own_cpu: evidence.own_seconds / evidence.elapsed.max(1e-3),
+            notes: notes(evidence, &figures),
             stages: figures.stages,
             pipes: figures.pipes,
             places: figures.places,
@@ -421,9 +402,9 @@ impl PipelineReport {
     }
 }
 
-fn notes(watcher: &Watcher, figures: &PipelineFigures) -> Vec<String> {
+fn notes(evidence: &PipelineEvidence, figures: &PipelineFigures) -> Vec<String> {
     let mut notes = Vec::new();
-    match watcher.access() {
+    match evidence.access {
         ProcFile::Syscall => {}
         ProcFile::Wchan => notes.push(
             "/proc/PID/syscall is unreadable here (kernel.yama.ptrace_scope), so pipemark reads /proc/PID/wchan, which shows less about waits in poll and splice; for full detail, start the pipeline with 'pipemark why', or run pipemark as root"
@@ -434,8 +415,8 @@ fn notes(watcher: &Watcher, figures: &PipelineFigures) -> Vec<String> {
                 .to_owned(),
         ),
     }
-    if let (Subject::Processes(_), [alone]) = (&watcher.subject, &figures.stages[..])
-        && watcher.pipes.is_empty()
+    if let (false, [alone]) = (evidence.started, &figures.stages[..])
+        && evidence.pipes.is_empty()
         && !alone.hidden
     {
         notes.push(format!("no pipe connects {} to another process", alone.name));

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeSet;
 
+use serde::{Deserialize, Serialize};
+
 use pipemark_proc::process::{Direction, PipeEnd, PipeId};
 
 /// A process and its waits.
@@ -26,7 +28,7 @@ pub struct WaitingProcess {
 }
 
 /// A file that another process has locked.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct FileLock {
     pub path: String,
     /// Several processes hold a lock if they have inherited its descriptor.
@@ -36,7 +38,7 @@ pub struct FileLock {
 }
 
 /// One step of a cycle: a process, the end that it waits for, and the holder of the other end with its descriptor.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct WaitStep {
     pub pid: u32,
     pub name: String,
@@ -51,7 +53,7 @@ pub struct WaitStep {
 }
 
 /// A cycle of waits, starting at the oldest process.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct WaitCycle {
     pub steps: Vec<WaitStep>,
 }

@@ -4,7 +4,7 @@ use pipemark_model::counted;
 
 use crate::advice::with_remedies;
 use crate::figures::PipelineFigures;
-use crate::report::{Certainty, PipelineVerdict, StageFigures, VerdictKind};
+use crate::report::{Certainty, PipeFigures, PipelineVerdict, StageFigures, VerdictKind};
 use crate::small_pipe::MOSTLY_BUSY;
 use crate::{calls, cpu_shortage, held, outside, peer, programs, small_pipe, starts, stopped};
 
@@ -88,7 +88,10 @@ pub fn reasons(stage: &StageFigures) -> Vec<(&'static str, f64)> {
 
 /// The name of a stage, followed by its number if other stages have the same name.
 pub fn name(figures: &PipelineFigures, number: usize) -> String {
-    let name = &figures.stages[number - 1].name;
+    let StageFigures { name, label, .. } = &figures.stages[number - 1];
+    if !label.is_empty() {
+        return label.clone();
+    }
     let same = figures.stages.iter().filter(|stage| stage.name == *name).count();
     if same > 1 { format!("{name} (stage {number})") } else { name.clone() }
 }
@@ -141,7 +144,7 @@ pub fn percent(share: f64) -> String {
 }
 
 /// The verdict that there were too few samples.
-pub(crate) fn too_short(samples: u32) -> PipelineVerdict {
+pub fn too_short(samples: u32) -> PipelineVerdict {
     let samples = counted(samples as usize, "sample");
     let text = format!("Too short for a verdict: {samples}; at least {MIN_SAMPLES} (0.2 s) are needed.");
     PipelineVerdict::unknown("short", text)
@@ -149,7 +152,7 @@ pub(crate) fn too_short(samples: u32) -> PipelineVerdict {
 
 /// The verdict on a command that ended with this code. If a shell could not run the command, the verdict says so
 /// instead of reporting too few samples.
-pub(crate) fn of_failed(verdict: PipelineVerdict, code: i32) -> PipelineVerdict {
+pub fn of_failed(verdict: PipelineVerdict, code: i32) -> PipelineVerdict {
     let why = match code {
         2 => "a syntax error, if the shell reported one",
         126 => "not executable",
@@ -195,9 +198,22 @@ pub fn verdict(figures: &PipelineFigures) -> PipelineVerdict {
     // Of several pipelines in a script, the one that existed longest determines the verdict.
     let present = |part: &[usize]| part.iter().map(|&number| figures.stages[number - 1].present).fold(0.0, f64::max);
     let only = |part: &[usize]| {
-        let mut figures = figures.clone();
-        figures.stages.iter_mut().filter(|stage| !part.contains(&stage.number)).for_each(|stage| stage.present = 0.0);
-        (present(part), verdict_on_pipeline(&figures))
+        let subset = figures.subset(part);
+        let verdict = verdict_on_pipeline(&subset);
+        // Back to the numbers of the whole.
+        let stage = |number: Option<usize>| number.map(|number| part[number - 1]);
+        let pipe = |number: usize| {
+            let PipeFigures { from, to, .. } = subset.pipes[number - 1];
+            let is_same = |pipe: &&PipeFigures| (pipe.from, pipe.to) == (part[from - 1], part[to - 1]);
+            figures.pipes.iter().find(is_same).map(|pipe| pipe.number)
+        };
+        let verdict = PipelineVerdict {
+            stage: stage(verdict.stage),
+            next: stage(verdict.next),
+            pipe: verdict.pipe.and_then(pipe),
+            ..verdict
+        };
+        (present(part), verdict)
     };
     let each: Vec<(f64, PipelineVerdict)> = parts.iter().map(|part| only(part)).collect();
     let texts: Vec<&str> = each.iter().map(|(_, verdict)| verdict.text.as_str()).collect();
@@ -214,13 +230,18 @@ fn separate_pipelines(figures: &PipelineFigures) -> Vec<Vec<usize>> {
         return Vec::new();
     }
     let mut parts: Vec<Vec<usize>> = Vec::new();
+    for stage in &figures.stages {
+        parts.push(vec![stage.number]);
+    }
     for pipe in &figures.pipes {
-        let (mut joined, apart): (Vec<_>, Vec<_>) =
+        let (joined, apart): (Vec<_>, Vec<_>) =
             parts.into_iter().partition(|part| part.contains(&pipe.from) || part.contains(&pipe.to));
-        joined.push(vec![pipe.from, pipe.to]);
         parts = apart;
         parts.push(joined.concat());
     }
+    // A stage without a pipe isn't a pipeline.
+    parts.retain(|part| part.len() > 1);
+    parts.iter_mut().for_each(|part| part.sort_unstable());
     parts.sort_by_key(|part| part.iter().min().copied());
     parts
 }
@@ -416,7 +437,7 @@ fn slow_stage(figures: &PipelineFigures, order: &[&StageFigures]) -> PipelineVer
     let busiest = order[0];
     let reasons = reasons(busiest);
     let (reason, share) = reasons[0];
-    let what = |reason: &str| match (reason, busiest.waits_for) {
+    let what = |reason: &str| match (reason, busiest.waits_for.as_deref()) {
         ("waiting for something else", Some(what)) => format!("waiting for {what}"),
         // A futex wait looks the same for a lock, a timer and another thread.
         ("waiting for a lock", _) => "waiting for a lock, a timer or another thread".to_owned(),

@@ -105,7 +105,7 @@ pub fn segment(figures: &PipelineFigures, stage: &StageFigures) -> Segment {
         for name in [stage.name.as_str(), program] {
             let found = commands(text, name);
             let same = |other: &&StageFigures| other.name == stage.name && other.number < stage.number;
-            let nth = figures.stages.iter().filter(same).count();
+            let nth = figures.stages.iter().filter(same).count().max(stage.same_before);
             if let Some(segment) = found.get(nth).or_else(|| found.first()) {
                 return segment.clone();
             }

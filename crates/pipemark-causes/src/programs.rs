@@ -1,5 +1,9 @@
-//! Derives from a command line how a program buffers, and whether it reads all input before writing. Pure: no clock and
-//! no I/O.
+//! Derives from a command line how a program buffers, and whether it reads all input before writing. The facts are rows
+//! of programs.toml.
+
+use std::sync::LazyLock;
+
+use serde::Deserialize;
 
 /// The program's name, without its directory.
 pub fn program(words: &[String]) -> &str {
@@ -40,138 +44,148 @@ pub fn has_option(words: &[String], options: &[&str]) -> bool {
     words.iter().skip(1).any(|word| options.iter().any(|option| is(word, option)))
 }
 
-/// Whether the program outputs nothing before the end of its input, whatever the input is.
-pub fn needs_end(words: &[String]) -> bool {
-    const ALWAYS: [&str; 17] = [
-        "sort",
-        "tac",
-        "wc",
-        "shuf",
-        "tsort",
-        "md5sum",
-        "sha1sum",
-        "sha224sum",
-        "sha256sum",
-        "sha384sum",
-        "sha512sum",
-        "b2sum",
-        "cksum",
-        "sum",
-        "datamash",
-        "sponge",
-        "column",
-    ];
-    match program(words) {
-        "tail" => !follows(words),
-        "jq" => has_option(words, &["-s"]),
-        name => ALWAYS.contains(&name),
+/// What is known about a program, from its command line. The rows are in programs.toml.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum Fact {
+    NeedsEnd,
+    MayNeedEnd,
+    Compresses,
+    StoresInput,
+    FillsFirst,
+    ProbesInput,
+    Follows,
+    BuffersOutput,
+    WritesAtOnce,
+    LimitsRate,
+    Filters,
+    Selects,
+}
+
+/// A row of the table; see the head of programs.toml.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ProgramRow {
+    fact: Fact,
+    program: Vec<String>,
+    #[serde(default)]
+    has: Vec<String>,
+    #[serde(default)]
+    lacks: Vec<String>,
+    #[serde(default)]
+    word: Vec<String>,
+    #[serde(default)]
+    value: Vec<String>,
+    #[serde(default)]
+    words: bool,
+    #[serde(default)]
+    alone: bool,
+}
+
+#[derive(Debug, Deserialize)]
+struct ProgramTable {
+    row: Vec<ProgramRow>,
+}
+
+static TABLE: LazyLock<Vec<ProgramRow>> = LazyLock::new(|| {
+    toml::from_str::<ProgramTable>(include_str!("programs.toml")).expect("a test reads the table").row
+});
+
+impl ProgramRow {
+    /// The option because of which the row holds, empty if it holds without one; `None` if it doesn't hold.
+    fn holds(&self, words: &[String]) -> Option<&str> {
+        let given =
+            |option: &String| if self.words { words[1..].contains(option) } else { has_option(words, &[option]) };
+        let name = program(words);
+        let fits = self.program.iter().any(|like| is_called(name, like))
+            && !self.lacks.iter().any(given)
+            && (self.word.is_empty() || words.iter().skip(1).any(|word| self.word.contains(word)))
+            && !(self.alone && words.len() > 1);
+        let has_value = |option: &String| {
+            self.value.is_empty() || words.windows(2).any(|two| two[0] == *option && self.value.contains(&two[1]))
+        };
+        let option = self.has.iter().find(|option| given(option) && has_value(option)).map(String::as_str);
+        if self.has.is_empty() { Some("") } else { option }.filter(|_| fits)
     }
 }
 
-/// The option that makes a program fill its buffer before it writes; `None` if it wasn't given.
-pub fn fills_first(words: &[String]) -> Option<&'static str> {
-    let option = match program(words) {
-        "mbuffer" => "-P",
-        "buffer" => "-p",
-        "pipemark" => "--start-at",
-        _ => return None,
-    };
-    has_option(words, &[option]).then_some(option)
+/// The option because of which a fact holds of a program, empty if it holds without one; `None` if it doesn't hold.
+fn option_of(fact: Fact, words: &[String]) -> Option<&'static str> {
+    TABLE.iter().filter(|row| row.fact == fact && !words.is_empty()).find_map(|row| row.holds(words))
 }
 
-/// Whether the program copies its input unchanged, but writes nothing before the input ends.
-pub fn stores_input(words: &[String]) -> bool {
-    program(words) == "sponge" && words.len() == 1
+fn holds(fact: Fact, words: &[String]) -> bool {
+    option_of(fact, words).is_some()
 }
 
-/// Whether the program reads up to 5 seconds or 5 MB of a stream, to find out what it contains, before it writes.
-pub fn probes_input(words: &[String]) -> bool {
-    let reads_pipe = words.windows(2).any(|two| two[0] == "-i" && (two[1] == "-" || two[1].starts_with("pipe:")));
-    program(words) == "ffmpeg" && reads_pipe && !has_word(words, "-probesize") && !has_word(words, "-analyzeduration")
+/// The names of programs, and the options and other words, on which facts depend.
+pub fn known_words() -> (impl Iterator<Item = &'static str>, impl Iterator<Item = &'static str>) {
+    let names = TABLE.iter().flat_map(|row| &row.program).map(String::as_str);
+    let options = TABLE
+        .iter()
+        .flat_map(|row| row.has.iter().chain(&row.lacks).chain(&row.word).chain(&row.value))
+        .map(String::as_str);
+    (names, options)
 }
 
-fn has_word(words: &[String], word: &str) -> bool {
-    words.iter().any(|own| own == word)
-}
-
-const COMPRESSORS: [&str; 15] = [
-    "xz", "gzip", "zstd", "bzip2", "pigz", "lz4", "lzma", "lzip", "plzip", "lbzip2", "pbzip2", "pixz", "brotli", "7z",
-    "lzop",
-];
-
-/// Whether the program compresses its input in blocks, and writes nothing before a block is full.
-pub fn compresses(words: &[String]) -> bool {
-    COMPRESSORS.contains(&program(words)) && !has_option(words, &["-d", "--decompress", "--flush-timeout"])
+/// Whether the program outputs nothing before the end of its input, whatever the input is.
+pub fn needs_end(words: &[String]) -> bool {
+    holds(Fact::NeedsEnd, words)
 }
 
 /// Whether the program possibly outputs nothing before the end of its input.
 pub fn collects(words: &[String]) -> bool {
-    match program(words) {
-        "jq" => has_option(words, &["-s", "-n"]),
-        "awk" | "gawk" | "mawk" | "nawk" => has_option(words, &["END"]),
-        "uniq" => has_option(words, &["-c", "-d"]),
-        "tail" => true,
-        name => COMPRESSORS.contains(&name) || needs_end(words),
-    }
+    holds(Fact::MayNeedEnd, words) || needs_end(words)
+}
+
+/// Whether the program compresses its input in blocks, and writes nothing before a block is full.
+pub fn compresses(words: &[String]) -> bool {
+    holds(Fact::Compresses, words)
+}
+
+/// Whether the program copies its input unchanged, but writes nothing before the input ends.
+pub fn stores_input(words: &[String]) -> bool {
+    holds(Fact::StoresInput, words)
+}
+
+/// The option that makes a program fill its buffer before it writes; `None` if it wasn't given.
+pub fn fills_first(words: &[String]) -> Option<&'static str> {
+    option_of(Fact::FillsFirst, words)
+}
+
+/// Whether the program reads up to 5 seconds or 5 MB of a stream, to find out what it contains, before it writes.
+pub fn probes_input(words: &[String]) -> bool {
+    holds(Fact::ProbesInput, words)
 }
 
 /// Whether a program waits for more at the end of its data, so that its output has no end.
 pub fn follows(words: &[String]) -> bool {
-    match program(words) {
-        "tail" => has_option(words, &["-f", "-F", "--follow"]),
-        "journalctl" => has_option(words, &["-f", "--follow"]),
-        "docker" | "podman" | "kubectl" => {
-            words.iter().any(|word| word == "logs") && has_option(words, &["-f", "--follow"])
-        }
-        "dmesg" => has_option(words, &["-w", "-W", "--follow", "--follow-new"]),
-        "inotifywait" => has_option(words, &["-m", "--monitor"]),
-        "ping" | "tcpdump" => !has_option(words, &["-c"]),
-        _ => false,
-    }
+    holds(Fact::Follows, words)
 }
 
-/// Whether an option makes the program write each line at once.
+/// Whether the program writes each line at once.
 pub fn writes_at_once(words: &[String]) -> bool {
-    let name = program(words);
-    match name {
-        "grep" | "egrep" | "fgrep" | "zgrep" => has_option(words, &["--line-buffered"]),
-        "sed" => has_option(words, &["-u", "-l", "--unbuffered"]),
-        "jq" => has_option(words, &["--unbuffered"]),
-        "tcpdump" | "tshark" | "ngrep" => has_option(words, &["-l", "-U"]),
-        "mawk" | "awk" | "gawk" => has_option(words, &["fflush", "interactive"]),
-        "perl" => has_option(words, &["$|", "autoflush"]),
-        "cat" | "tee" | "dd" | "tail" | "head" | "pv" | "mbuffer" => true,
-        "socat" | "nc" | "ncat" | "ssh" | "telnet" | "wget" | "websocat" => true,
-        "curl" => has_option(words, &["-N", "--no-buffer"]),
-        _ if is_called(name, "python") => has_option(words, &["-u", "flush=True", "flush()"]),
-        "ruby" => has_option(words, &["sync"]),
-        _ => false,
-    }
+    holds(Fact::WritesAtOnce, words)
 }
 
 /// The option with which a program limits its rate on purpose; `None` if it has none.
 pub fn rate_limit(words: &[String]) -> Option<&'static str> {
-    const OPTIONS: [(&str, &[&str]); 14] = [
-        ("pv", &["--rate-limit", "-L"]),
-        ("mbuffer", &["-r", "-R"]),
-        ("curl", &["--limit-rate"]),
-        ("wget", &["--limit-rate"]),
-        ("yt-dlp", &["--limit-rate", "-r"]),
-        ("aria2c", &["--max-overall-download-limit", "--max-download-limit"]),
-        ("rsync", &["--bwlimit"]),
-        ("rclone", &["--bwlimit"]),
-        ("restic", &["--limit-download", "--limit-upload"]),
-        ("scp", &["-l"]),
-        ("sftp", &["-l"]),
-        ("cstream", &["-t"]),
-        ("ffmpeg", &["-readrate", "-re"]),
-        ("parallel", &["--memfree", "--memsuspend", "--load", "--noswap", "--delay"]),
-    ];
-    let (_, options) = OPTIONS.iter().find(|(name, _)| *name == program(words))?;
-    // ffmpeg's long options have one dash, so its words are compared whole.
-    let has =
-        |option: &str| if program(words) == "ffmpeg" { has_word(words, option) } else { has_option(words, &[option]) };
-    options.iter().copied().find(|option| has(option))
+    option_of(Fact::LimitsRate, words)
+}
+
+/// Whether the program is known to fill a buffer before writing to a pipe.
+pub fn buffers_output(words: &[String]) -> bool {
+    holds(Fact::BuffersOutput, words)
+}
+
+/// Whether the program passes on all or part of its input, possibly changed, whenever its buffer is full.
+pub fn filters(words: &[String]) -> bool {
+    holds(Fact::Filters, words) && !collects(words)
+}
+
+/// Whether the program passes on only matching input.
+pub fn selects(words: &[String]) -> bool {
+    holds(Fact::Selects, words)
 }
 
 /// The memory in bytes that -S or --buffer-size gives to `sort`; `None` without such an option, or if it gives a
@@ -197,25 +211,6 @@ pub fn sort_memory(words: &[String]) -> Option<u64> {
         _ => return None,
     };
     digits.parse::<u64>().ok()?.checked_mul(1 << unit)
-}
-
-/// Whether the program is known to fill a buffer before writing to a pipe.
-pub fn buffers_output(words: &[String]) -> bool {
-    const FILTERS: [&str; 10] = ["perl", "ruby", "grep", "sed", "awk", "gawk", "mawk", "cut", "tr", "jq"];
-    const OTHERS: [&str; 6] = ["uniq", "vmstat", "inotifywait", "tcpdump", "tshark", "ngrep"];
-    let name = program(words);
-    is_called(name, "python") || is_called(name, "pypy") || FILTERS.contains(&name) || OTHERS.contains(&name)
-}
-
-/// Whether the program passes on all or part of its input, possibly changed, whenever its buffer is full.
-pub fn filters(words: &[String]) -> bool {
-    let known = ["grep", "egrep", "fgrep", "sed", "awk", "gawk", "mawk", "cut", "tr", "jq", "uniq"];
-    known.contains(&program(words)) && !collects(words)
-}
-
-/// Whether the program passes on only matching input.
-pub fn selects(words: &[String]) -> bool {
-    ["grep", "egrep", "fgrep", "zgrep"].contains(&program(words))
 }
 
 #[cfg(test)]

@@ -203,7 +203,7 @@ pub fn held_verdict(figures: &PipelineFigures) -> Option<PipelineVerdict> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::PeerFigures;
+    use crate::evidence::PeerFigures;
     use crate::verdict::tests::{line, stage};
     use crate::verdict::verdict;
 

@@ -1,0 +1,185 @@
+//! What the observers saw of a pipeline, as plain data: its stages and pipes, what was counted in each interval, and the
+//! machine. It has no conclusions and no words of its own.
+
+use serde::{Deserialize, Serialize};
+
+use pipemark_proc::thread::ProcFile;
+
+use crate::deadlock::WaitCycle;
+use crate::timeline::Timeline;
+
+/// What was seen of a pipeline. Stages and pipes are in the order in which they were found.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct PipelineEvidence {
+    /// The pipeline as given to the verb; `None` if it was already running.
+    pub pipeline: Option<String>,
+    /// The pipeline as typed, if a shell runs it.
+    pub typed: Option<String>,
+    /// Whether pipemark started the pipeline, so that nothing happened before sampling began.
+    pub started: bool,
+    /// Whether any of the pipeline's processes still existed at the end.
+    pub alive: bool,
+    /// The exit code of the pipeline, if it had ended with one.
+    pub exit_code: Option<i32>,
+    /// Seconds since sampling began.
+    pub elapsed: f64,
+    /// Seconds of CPU time that pipemark itself used.
+    pub own_seconds: f64,
+    /// The least detailed file of /proc that a thread had to be read from.
+    pub access: ProcFile,
+    /// Whether /proc is mounted.
+    pub has_proc: bool,
+    pub limits: MachineLimits,
+    pub stages: Vec<StageEvidence>,
+    pub pipes: Vec<PipeEvidence>,
+    /// Processes that had waited for each other for a second at the end; `None` if there are none.
+    pub cycle: Option<WaitCycle>,
+    /// What was counted, by interval.
+    pub timeline: Timeline,
+}
+
+/// Limits of the machine for pipelines.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct MachineLimits {
+    /// Bytes of the largest pipe that this user may create.
+    pub largest_pipe: u64,
+    /// Whether this user's pipes have reached pipe-user-pages-soft. New pipes then get two pages, and no pipe can be
+    /// enlarged.
+    pub pipes_exhausted: bool,
+    /// Bytes of a page of memory.
+    pub page: u64,
+    /// The CPUs that pipemark could use; 0 if unknown.
+    pub cpus: usize,
+    /// Idle CPUs of this machine, on average; `None` if not measured.
+    pub idle_cpus: Option<f64>,
+}
+
+impl Default for MachineLimits {
+    fn default() -> MachineLimits {
+        MachineLimits { largest_pipe: 1 << 20, pipes_exhausted: false, page: 4096, cpus: 0, idle_cpus: None }
+    }
+}
+
+/// What was seen of a stage, apart from what was counted. Fields that change have their last value.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct StageEvidence {
+    pub name: String,
+    /// The command, shortened for display.
+    pub command: String,
+    /// The words of the command line.
+    pub words: Vec<String>,
+    pub pids: Vec<u32>,
+    /// The maximum number of processes that the stage had at once.
+    pub processes: usize,
+    /// The maximum number of threads that the stage had at once.
+    pub threads: usize,
+    /// Whether the stage reads a pipe of the pipeline, and whether it writes one.
+    pub reads_pipe: bool,
+    pub writes_pipe: bool,
+    /// Whether the stage was observed in calls that no byte counter counts.
+    pub uncounted: bool,
+    /// Whether the files of the stage's processes are unreadable.
+    pub hidden: bool,
+    /// A description of what the stage waits for; `None` if a state covers it.
+    pub waits_for: Option<String>,
+    /// The CPUs that the stage may use.
+    pub cpus: Vec<usize>,
+    /// The position in the file that the stage reads, and the file's size, in bytes; `None` if it reads no file.
+    pub progress: Option<(u64, u64)>,
+    /// The name of the program that traces the stage.
+    pub tracer: Option<String>,
+    /// Whether the stage's control group was frozen.
+    pub frozen: bool,
+    /// Whether the stage compares text by locale rules.
+    pub collates: bool,
+    /// The language in which the stage's program is written; `None` if unknown.
+    pub language: Option<String>,
+    /// The low priority at which the stage runs; `None` if it runs at the default priority or above.
+    pub low_priority: Option<String>,
+    /// Another program that holds a lock on a file which the stage has open: the file's path, and the pid and name of
+    /// that program.
+    pub locked_by: Option<(String, u32, String)>,
+    /// Whether the stage has files or sockets besides its pipes open for reading.
+    pub reads_others: bool,
+    /// Whether the stage has files or sockets besides its pipes open for writing.
+    pub writes_others: bool,
+    /// Seconds from the stage's last write to the last reading of the counters; `None` if unknown.
+    pub silent: Option<f64>,
+    /// Bytes read since the stage's last write; `None` if unknown.
+    pub held_bytes: Option<u64>,
+    /// The mean size of earlier writes, in bytes; `None` if unknown.
+    pub wrote_before: Option<f64>,
+    /// What the socket that the stage waits for has received since the stage's last write, and since it was first seen.
+    pub arrived: Arrivals,
+    pub arrived_ever: Arrivals,
+    /// The other end of a socket or pipe that the stage waits for; `None` if it waits for none.
+    pub peer: Option<PeerFigures>,
+}
+
+/// What a socket has received.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+pub struct Arrivals {
+    pub bytes: u64,
+    /// How often more bytes were found than the time before.
+    pub increases: u32,
+}
+
+/// What was seen of a pipe from one stage to another, apart from what was counted.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct PipeEvidence {
+    /// The index of the stage that writes the pipe, and of the one that reads it.
+    pub from: usize,
+    pub to: usize,
+    /// Device and inode. Two pipes of this list with the same id are one pipe with several writers or readers.
+    pub id: (u64, u64),
+    pub is_socket: bool,
+    pub capacity: Option<u64>,
+}
+
+/// The other end of a socket or pipe that a stage waits for.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct PeerFigures {
+    /// The name of a process on this machine, or an address.
+    pub name: String,
+    pub pid: Option<u32>,
+    /// Whether the connection is TCP.
+    pub tcp: bool,
+    /// Whether the connection is UDP. If it is neither, it is a Unix socket or a pipe.
+    #[serde(default)]
+    pub udp: bool,
+    /// Whether the connection is a pipe or FIFO to a process outside the pipeline.
+    #[serde(default)]
+    pub pipe: bool,
+    /// Whether the stage waits to send, rather than to receive.
+    pub sends: bool,
+    /// Bytes in the socket that wait to be read.
+    pub receive_queue: u64,
+    /// Bytes in the socket that wait to be sent.
+    pub send_queue: u64,
+    /// The share of the time with data to send in which the receiver's window limited TCP.
+    pub window_limited: Option<f64>,
+    /// The share of the time with data to send in which TCP's send buffer limited it.
+    pub buffer_limited: Option<f64>,
+}
+
+impl Default for PipelineEvidence {
+    fn default() -> PipelineEvidence {
+        PipelineEvidence {
+            pipeline: None,
+            typed: None,
+            started: false,
+            alive: true,
+            exit_code: None,
+            elapsed: 0.0,
+            own_seconds: 0.0,
+            access: ProcFile::Syscall,
+            has_proc: true,
+            limits: MachineLimits::default(),
+            stages: Vec::new(),
+            pipes: Vec::new(),
+            cycle: None,
+            timeline: Timeline::default(),
+        }
+    }
+}

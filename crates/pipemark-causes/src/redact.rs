@@ -1,0 +1,171 @@
+//! Replaces what may be private in evidence by placeholders: arguments, names of files, hosts and unknown programs. Words
+//! that the tables of programs and remedies know stay, so that the verdict stays the same.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::LazyLock;
+
+use crate::evidence::{PeerFigures, PipelineEvidence};
+use crate::{programs, remedies};
+
+/// Programs that aren't in the tables, but whose names tell nothing.
+const COMMON: [&str; 24] = [
+    "sh", "bash", "dash", "zsh", "ksh", "busybox", "env", "timeout", "time", "nice", "ionice", "taskset", "stdbuf",
+    "sudo", "while", "do", "done", "read", "for", "in", "if", "then", "fi", "true",
+];
+
+/// The names of known programs, and the options that the tables look for.
+static KNOWN: LazyLock<(BTreeSet<&'static str>, BTreeSet<&'static str>)> = LazyLock::new(|| {
+    let ((names, options), (more_names, more_options)) = (programs::known_words(), remedies::known_words());
+    (names.chain(more_names).chain(COMMON).collect(), options.chain(more_options).collect())
+});
+
+/// The placeholders given so far.
+#[derive(Default)]
+struct Placeholders(BTreeMap<String, String>);
+
+impl Placeholders {
+    fn of(&mut self, kind: &str, text: &str) -> String {
+        let count = self.0.len() + 1;
+        self.0.entry(text.to_owned()).or_insert_with(|| format!("{kind}{count}")).clone()
+    }
+
+    /// A program's name, if it is known, or a placeholder.
+    fn program(&mut self, name: &str) -> String {
+        let known = KNOWN.0.iter().any(|like| programs::is_called(name, like));
+        if known { name.to_owned() } else { self.of("program", name) }
+    }
+
+    /// The part of an argument on which the tables depend, or a placeholder.
+    fn argument(&mut self, word: &str) -> String {
+        let base = programs::base(word);
+        if KNOWN.0.iter().any(|like| programs::is_called(base, like)) {
+            return base.to_owned();
+        }
+        if KNOWN.1.contains(word) || is_size(word) || word == "-" || word == "-c" {
+            return word.to_owned();
+        }
+        if let Some(option) = word.strip_prefix("--") {
+            let (name, value) = option.split_once('=').map_or((option, None), |(name, value)| (name, Some(value)));
+            if KNOWN.1.contains(&format!("--{name}")[..]) {
+                let kept = |value: &str| if is_size(value) { value.to_owned() } else { "word".to_owned() };
+                return value.map_or_else(|| format!("--{name}"), |value| format!("--{name}={}", kept(value)));
+            }
+            return self.of("--option", word);
+        }
+        if let Some(letters) = word.strip_prefix('-').filter(|letters| !letters.is_empty()) {
+            let (first, rest) = letters.split_at(letters.chars().next().map_or(0, char::len_utf8));
+            let flags = |rest: &str| rest.len() <= 3 && rest.chars().all(|c| KNOWN.1.contains(&format!("-{c}")[..]));
+            return if is_size(letters) || is_size(rest) || flags(rest) {
+                word.to_owned()
+            } else {
+                format!("-{first}")
+            };
+        }
+        // A program in a language, such as awk's.
+        let parts: Vec<&str> =
+            KNOWN.1.iter().filter(|option| !option.starts_with('-') && word.contains(**option)).copied().collect();
+        let placeholder = self.of("word", word);
+        if parts.is_empty() { placeholder } else { format!("{placeholder} {}", parts.join(" ")) }
+    }
+
+    /// The words of a command line.
+    fn words(&mut self, words: &[String]) -> Vec<String> {
+        let mut found = Vec::new();
+        for (at, word) in words.iter().enumerate() {
+            found.push(if at == 0 { self.program(programs::base(word)) } else { self.argument(word) });
+        }
+        found
+    }
+
+    /// A pipeline as typed. Its operators stay.
+    fn typed(&mut self, text: &str) -> String {
+        let is_operator = |c: char| c.is_whitespace() || "|&;()<>{}$'\"`".contains(c);
+        let mut found = String::new();
+        let mut rest = text;
+        while let Some(c) = rest.chars().next() {
+            let end = if is_operator(c) { c.len_utf8() } else { rest.find(is_operator).unwrap_or(rest.len()) };
+            let (token, next) = rest.split_at(end);
+            found.push_str(&if is_operator(c) { token.to_owned() } else { self.argument(token) });
+            rest = next;
+        }
+        found
+    }
+}
+
+/// Whether a word is a number, possibly with a unit.
+fn is_size(word: &str) -> bool {
+    let digits = word.trim_end_matches(|c: char| c.is_ascii_alphabetic() || c == '%');
+    word.len() <= digits.len() + 2 && (1..=6).contains(&digits.len()) && digits.chars().all(|c| c.is_ascii_digit())
+}
+
+/// A copy of the evidence without what may be private.
+pub fn redact(evidence: &PipelineEvidence) -> PipelineEvidence {
+    let mut known = Placeholders::default();
+    let mut found = evidence.clone();
+    for stage in &mut found.stages {
+        stage.words = known.words(&stage.words);
+        stage.command = stage.words.join(" ");
+        stage.name = known.program(&stage.name);
+        stage.tracer = stage.tracer.as_ref().map(|name| known.program(name));
+        if let Some((path, _, holder)) = &mut stage.locked_by {
+            (*path, *holder) = (known.of("file", path), known.program(holder));
+        }
+        if let Some(peer @ PeerFigures { .. }) = &mut stage.peer {
+            let server = peer.name.strip_prefix("name server ").map(str::to_owned);
+            peer.name = match (server, peer.pid) {
+                (Some(address), _) => format!("name server {}", known.of("host", &address)),
+                (None, Some(_)) => known.program(&peer.name),
+                (None, None) => known.of("host", &peer.name),
+            };
+        }
+    }
+    for step in found.cycle.iter_mut().flat_map(|cycle| &mut cycle.steps) {
+        (step.name, step.holder_name) = (known.program(&step.name), known.program(&step.holder_name));
+        step.opens.iter_mut().for_each(|(path, _)| *path = known.of("file", path));
+        step.lock.iter_mut().for_each(|lock| lock.path = known.of("file", &lock.path));
+    }
+    found.typed = evidence.typed.as_deref().map(|text| known.typed(text));
+    found.pipeline = evidence.pipeline.as_deref().map(|text| known.typed(text));
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::evidence::StageEvidence;
+
+    fn redacted(text: &str) -> String {
+        let words: Vec<String> = text.split(' ').map(str::to_owned).collect();
+        let stage = StageEvidence { name: words[0].clone(), words, ..StageEvidence::default() };
+        let evidence =
+            PipelineEvidence { stages: vec![stage], typed: Some(text.to_owned()), ..PipelineEvidence::default() };
+        let found = redact(&evidence);
+        found.stages[0].words.join(" ")
+    }
+
+    #[test]
+    fn words_that_the_tables_know_stay_and_others_go() {
+        assert_eq!(redacted("sort -k2 -S256K --parallel=4 /home/me/secret.txt"), "sort -k2 -S256K --parallel=4 word1");
+        assert_eq!(redacted("grep --line-buffered -i password"), "grep --line-buffered -i word1");
+        assert_eq!(redacted("mysql -phunter2 customers"), "mysql -p word1");
+        assert_eq!(redacted("payroll --key=abc"), "program1 --option2");
+        assert_eq!(redacted("awk {print$2;fflush()}"), "awk word1 fflush flush()");
+    }
+
+    #[test]
+    fn nothing_private_is_left_in_the_typed_pipeline() {
+        let text =
+            "zcat /srv/customers.gz | grep -e 'Jane Doe' | curl --data-binary @- https://example.org/upload?key=1";
+        let evidence = PipelineEvidence {
+            typed: Some(text.to_owned()),
+            pipeline: Some(text.to_owned()),
+            ..PipelineEvidence::default()
+        };
+        let found = redact(&evidence);
+        let typed = found.typed.unwrap();
+        for secret in ["customers", "Jane", "Doe", "example", "upload"] {
+            assert!(!typed.contains(secret), "{typed}");
+        }
+        assert!(typed.contains("zcat") && typed.contains("| grep -e '") && typed.contains("| curl"), "{typed}");
+    }
+}
