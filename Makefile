@@ -28,9 +28,9 @@ PIPEMARK = target/release/pipemark
 
 # Whole-program tests that need root, a browser, other compilers or the network, or take more than a few seconds.
 SLOW = docs:: engines:: entrants:: extending:: faults:: history_faults:: hostile:: kills:: languages:: large_pipe:: lines_suite:: links:: \
-	link_cleanup:: report:: restrictions:: tampering::
+	link_cleanup:: outside_links:: report:: restrictions:: tampering::
 
-.PHONY: all run build check test lint format clippy checks tests test-long tools real real-small test-spark bench-spark soak fuzz bench results size book picture install files dist test-dist test-kernels release-check msrv deny api clean
+.PHONY: all run build check test lint format clippy checks tests test-long tools real real-small test-spark bench-spark soak fuzz bench links results size book picture install files dist test-dist test-kernels release-check msrv deny api clean
 
 all: build
 
@@ -116,15 +116,16 @@ checks: format
 	$(CARGO) metadata --locked --format-version 1 --manifest-path fuzz/Cargo.toml >/dev/null
 	RUSTDOCFLAGS='-D warnings' $(CARGO) doc --locked --no-deps -p pipeio -p pipeio-harness -p pipemark-sys
 	@if command -v gofmt >/dev/null; then \
-		found=$$(gofmt -l entrants/go); [ -z "$$found" ] || { echo "run gofmt -w: $$found"; exit 1; }; \
+		found=$$(gofmt -l entrants/go links crates/pipemark-entrants/contract); [ -z "$$found" ] || { echo "run gofmt -w: $$found"; exit 1; }; \
 	else echo "no gofmt: the form of Go is not checked"; fi
 	@if command -v clang-format >/dev/null; then \
-		clang-format --dry-run -Werror --style=file:entrants/.clang-format entrants/c/*.[ch] entrants/cpp/*.[ch]pp bench/*.c; \
+		clang-format --dry-run -Werror --style=file:entrants/.clang-format entrants/c/*.[ch] entrants/cpp/*.[ch]pp bench/*.c \
+			crates/pipemark-entrants/contract/*.[ch] crates/pipemark-entrants/contract/*.hpp links/*/*.c links/*/*.cpp; \
 	else echo "no clang-format: the form of C and C++ is not checked"; fi
 	tests/prose.py
 	bench/size.py >/dev/null
 	bench/results.py --check
-	@if command -v black >/dev/null; then black --check --config entrants/pyproject.toml engines entrants bench docs packaging tests; \
+	@if command -v black >/dev/null; then black --check --config entrants/pyproject.toml engines entrants bench docs links packaging tests crates/pipemark-entrants/contract; \
 	else echo "no black: the form of Python is not checked"; fi
 
 tools:
@@ -137,6 +138,11 @@ bench: build build/pair build/ceiling
 	$(CARGO) build --release --locked --manifest-path entrants/lines/Cargo.toml --target-dir build/entrants/lines
 	$(CARGO) build --release --locked -p pipeio --example ways
 	@broken=0; for bench in run chain relay buffer copying compare languages lines why; do bench/$$bench.py || broken=1; done; exit $$broken
+
+# The libraries of links by other programs.
+links: build
+	links/install.sh
+	$(PIPEMARK) list links
 
 results: build build/pair build/ceiling
 	$(CARGO) build --release --locked --manifest-path entrants/lines/Cargo.toml --target-dir build/entrants/lines

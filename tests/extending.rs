@@ -1,5 +1,5 @@
-//! Follows docs/extending.md literally in an empty directory: writes the files that the page shows and runs its
-//! commands.
+//! Follows docs/extending.md and docs/outside-links.md literally in an empty directory: writes the files that the pages
+//! show and runs their commands.
 
 use std::fs;
 use std::path::Path;
@@ -9,10 +9,11 @@ use crate::program::PIPEMARK;
 use tempfile::TempDir;
 
 const PAGE: &str = include_str!("../docs/extending.md");
+const LINKS_PAGE: &str = include_str!("../docs/outside-links.md");
 
-/// Writes the files of the section called `heading`; returns its commands.
-fn follow(heading: &str, directory: &Path) -> Vec<String> {
-    let section = PAGE.split("\n## ").find(|section| section.starts_with(heading)).expect("the section is there");
+/// Writes the files of the page's section called `heading`; returns its commands.
+fn follow(page: &str, heading: &str, directory: &Path) -> Vec<String> {
+    let section = page.split("\n## ").find(|section| section.starts_with(heading)).expect("the section is there");
     let mut commands = Vec::new();
     let mut before = "";
     for part in section.split("\n```").collect::<Vec<_>>().chunks(2) {
@@ -55,7 +56,7 @@ fn has(rows: &[Vec<String>], pairs: &[&str]) -> bool {
 #[test]
 fn a_new_filter() {
     let directory = TempDir::new().unwrap();
-    let commands = follow("A new filter of lines", directory.path());
+    let commands = follow(PAGE, "A new filter of lines", directory.path());
     assert_eq!(commands.len(), 1);
     let rows = rows(&commands[0], directory.path());
     assert!(has(&rows, &["filter=python", "status=ok", "verified=true"]), "{rows:?}");
@@ -79,7 +80,7 @@ fn a_new_filter() {
 #[ignore = "long"]
 fn long_a_new_language() {
     let directory = TempDir::new().unwrap();
-    let commands = follow("A new language", directory.path());
+    let commands = follow(PAGE, "A new language", directory.path());
     assert_eq!(commands.len(), 2);
     let listed = rows(&commands[0], directory.path());
     assert!(has(&listed, &["language=one-file", "name=Python in one file", "missing="]), "{listed:?}");
@@ -87,4 +88,23 @@ fn long_a_new_language() {
     for program in ["program=idiomatic", "program=tuned"] {
         assert!(has(&measured, &["language=one-file", program, "status=ok", "verified=true"]), "{measured:?}");
     }
+}
+
+#[test]
+fn a_link_of_your_own() {
+    let directory = TempDir::new().unwrap();
+    let commands = follow(LINKS_PAGE, "A link of your own", directory.path());
+    assert_eq!(commands.len(), 2);
+    let program = directory.path().join("links/mine/mine.py");
+    let text = fs::read_to_string(&program).unwrap();
+    assert!(text.lines().count() <= 50, "the page promises a short program");
+    for command in &commands {
+        let rows = rows(command, directory.path());
+        assert!(has(&rows, &["link=mine", "status=ok", "verified=true"]), "{rows:?}");
+    }
+    // A program that doesn't show what arrived to the reference code gets no figure.
+    fs::write(&program, text.replace("return link.received(memoryview(room)[:size])", "return size")).unwrap();
+    let words = "bw --link mine --verify full --block 64 --runs 1 --limit 2s --no-save --json -";
+    let output = Command::new(PIPEMARK).args(words.split(' ')).current_dir(&directory).output().unwrap();
+    assert!(!output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
 }

@@ -30,6 +30,7 @@ mod links;
 mod old_documents;
 mod options;
 mod output;
+mod outside_links;
 mod packaging;
 mod relay;
 mod relay_as_pv;

@@ -124,19 +124,47 @@ pub struct FindingForm {
     pub says: String,
 }
 
+/// Reads a description.
+///
+/// # Errors
+/// A message with the file.
+pub(crate) fn read_text(file: &Path) -> Result<String, String> {
+    let mut text = String::new();
+    let opened = File::open(file).and_then(|opened| opened.take(MAX_BYTES + 1).read_to_string(&mut text));
+    opened.map_err(|error| format!("{} cannot be read: {error}", file.display()))?;
+    if text.len() as u64 > MAX_BYTES {
+        return Err(format!("{} is larger than 64 KiB, the limit for a description", file.display()));
+    }
+    Ok(text)
+}
+
+/// Parses the text of a file called `name`.
+///
+/// # Errors
+/// A message with the file and the line.
+pub(crate) fn parse_toml<T: serde::de::DeserializeOwned>(name: &str, text: &str) -> Result<T, String> {
+    toml::from_str(text).map_err(|error| {
+        let line = error.span().map_or(1, |span| text[..span.start].matches('\n').count() + 1);
+        format!("{name}:{line}: {}", error.message())
+    })
+}
+
+impl Tool {
+    pub(crate) fn check(&self) -> Result<(), String> {
+        if self.ways.iter().any(Vec::is_empty) || self.ways.is_empty() {
+            return Err(format!("the tool '{}' has no command that calls it", self.name));
+        }
+        check_bounds(&self.name, [&self.at_least, &self.below])
+    }
+}
+
 impl EntrantFile {
     /// Reads `file`.
     ///
     /// # Errors
     /// A message with the file and the line.
     pub fn read(file: &Path) -> Result<EntrantFile, String> {
-        let mut text = String::new();
-        let opened = File::open(file).and_then(|opened| opened.take(MAX_BYTES + 1).read_to_string(&mut text));
-        opened.map_err(|error| format!("{} cannot be read: {error}", file.display()))?;
-        if text.len() as u64 > MAX_BYTES {
-            return Err(format!("{} is larger than 64 KiB, the limit for a description", file.display()));
-        }
-        EntrantFile::parse(&file.display().to_string(), &text)
+        EntrantFile::parse(&file.display().to_string(), &read_text(file)?)
     }
 
     /// Reads the text of a file called `name`.
@@ -144,20 +172,14 @@ impl EntrantFile {
     /// # Errors
     /// A message with the file and the line.
     pub fn parse(name: &str, text: &str) -> Result<EntrantFile, String> {
-        let form: EntrantFile = toml::from_str(text).map_err(|error| {
-            let line = error.span().map_or(1, |span| text[..span.start].matches('\n').count() + 1);
-            format!("{name}:{line}: {}", error.message())
-        })?;
+        let form: EntrantFile = parse_toml(name, text)?;
         form.check().map_err(|sentence| format!("{name}: {sentence}"))?;
         Ok(form)
     }
 
     fn check(&self) -> Result<(), String> {
         for tool in &self.tools {
-            if tool.ways.iter().any(Vec::is_empty) || tool.ways.is_empty() {
-                return Err(format!("the tool '{}' has no command that calls it", tool.name));
-            }
-            check_bounds(&tool.name, [&tool.at_least, &tool.below])?;
+            tool.check()?;
         }
         let programs = || self.filter.values().chain(&self.idiomatic).chain(&self.tuned).chain(&self.tuned_else);
         let commands = programs().flat_map(|program| program.build.iter().chain([&program.run]));

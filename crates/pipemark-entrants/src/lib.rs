@@ -7,7 +7,10 @@
 mod against;
 mod answer;
 mod byte_stream;
+pub mod contract;
 mod form;
+mod link_file;
+mod links;
 mod printed;
 mod project;
 mod tool;
@@ -26,6 +29,8 @@ pub use against::{AgainstFigure, AgainstProgram};
 pub use answer::{ProgramAnswer, parse_answer, quoted};
 pub use byte_stream::ByteStream;
 pub use form::{FilterTask, FindingForm};
+pub use link_file::{Boundaries, Broker, FirstEnd, LinkFile};
+pub use links::{Links, RunnableLink};
 pub use printed::PrintedFigure;
 pub use project::{Prints, Project, Runnable};
 pub use tool::on_path;
@@ -58,6 +63,8 @@ pub struct Entrants {
     filters: Vec<Project>,
     /// Programs that the user added, by the names of their rows.
     against: BTreeMap<Language, AgainstProgram>,
+    /// Links by other programs.
+    pub links: Links,
     /// The directory that was searched; `None` if it doesn't exist.
     root: Option<PathBuf>,
 }
@@ -83,6 +90,11 @@ pub enum Rebuild {
 }
 
 impl Entrants {
+    /// Only links by other programs.
+    pub fn of_links(links: Links) -> Entrants {
+        Entrants { links, ..Entrants::default() }
+    }
+
     /// Reads the descriptions of all entrants in `directory` (default: `entrants` in the working directory), and of the
     /// bundled filters.
     ///

@@ -14,7 +14,9 @@ use pipemark_host::child::RunError;
 
 use crate::Rebuild;
 use crate::against::AgainstProgram;
+use crate::contract;
 use crate::form::{EntrantFile, EntrantProgram, Tool};
+use crate::link_file::LinkFile;
 use crate::tool::{self, FoundTool};
 
 /// The time limit of a build command. A cold Zig or Rust build takes half a minute on a slow machine.
@@ -27,6 +29,8 @@ const MAX_DEPTH: u32 = 4;
 const TUNED: &str = "tuned";
 /// The placeholder for the build directory in commands.
 const OUT: &str = "{out}";
+/// The placeholder for the directory with the reference code of outside links.
+const CONTRACT: &str = "{contract}";
 
 /// Programs that are built together, with their tools and their state.
 pub struct Project {
@@ -43,6 +47,8 @@ pub struct Project {
     /// The directory of the sources, or the reason why it is missing.
     directory: Result<PathBuf, String>,
     out: PathBuf,
+    /// The directory for the reference code of outside links; `None` for other programs.
+    contract: Option<PathBuf>,
     /// The tools found, or why the project cannot be run; `None` before the project is prepared.
     state: Option<Result<Vec<FoundTool>, RunError>>,
 }
@@ -94,9 +100,37 @@ impl Project {
             let (directory, out) = (directory.clone(), out.clone());
             let alternatives = if index == 0 { form.tuned_else.clone() } else { Vec::new() };
             let (name, unsupported) = (form.name.clone(), BTreeMap::new());
-            Project { name, programs, alternatives, unsupported, tools, commands, directory, out, state: None }
+            Project {
+                name,
+                programs,
+                alternatives,
+                unsupported,
+                tools,
+                commands,
+                directory,
+                out,
+                contract: None,
+                state: None,
+            }
         };
         groups.into_iter().enumerate().filter(|(_, group)| !group.is_empty()).map(project).collect()
+    }
+
+    /// The programs of the outside link `name`, described by `file` from `directory`. They are built in `out`, with the
+    /// reference code in `contract`.
+    pub(crate) fn of_link(name: &str, file: &LinkFile, directory: PathBuf, out: PathBuf, contract: PathBuf) -> Project {
+        Project {
+            name: name.to_owned(),
+            programs: file.as_entrants(),
+            alternatives: Vec::new(),
+            unsupported: BTreeMap::new(),
+            tools: file.tools.clone(),
+            commands: file.build.commands.clone(),
+            directory: Ok(directory),
+            out,
+            contract: Some(contract),
+            state: None,
+        }
     }
 
     /// Finds each tool with the first of its commands that works.
@@ -181,7 +215,8 @@ impl Project {
             None if word == "{cpus}" => vec![thread::available_parallelism().map_or(1, usize::from).to_string()],
             // Files written for 0.1.0 call it {folder}.
             None => {
-                let word = word.replace(OUT, &self.out.to_string_lossy());
+                let contract = self.contract.as_ref().map_or_else(|| CONTRACT.into(), |path| path.to_string_lossy());
+                let word = word.replace(OUT, &self.out.to_string_lossy()).replace(CONTRACT, &contract);
                 vec![word.replace("{directory}", &directory).replace("{folder}", &directory)]
             }
         };
@@ -193,11 +228,14 @@ impl Project {
     /// # Errors
     /// The command that failed, with the end of its output.
     fn build(&self, tools: &[FoundTool], when: Rebuild) -> Result<bool, String> {
+        let failed = |error: io::Error| format!("{} cannot be written: {error}", self.out.display());
+        if let Some(directory) = &self.contract {
+            contract::write(directory).map_err(failed)?;
+        }
         let directory = match &self.directory {
             Ok(directory) if !self.build_commands().is_empty() => directory,
             _ => return Ok(false),
         };
-        let failed = |error: io::Error| format!("{} cannot be written: {error}", self.out.display());
         fs::create_dir_all(&self.out).map_err(failed)?;
         // The log is also a lock, because two builds into one directory would read each other's half-written files.
         let log = File::options().read(true).write(true).create(true).truncate(false).open(self.out.join("build.log"));
@@ -243,6 +281,7 @@ impl Project {
         }
         stamp.push_str(&format!("{:?}\n", self.build_commands()));
         stamp_sources(directory, 0, &mut stamp)?;
+        self.contract.iter().try_for_each(|directory| stamp_sources(directory, 0, &mut stamp))?;
         Ok(stamp)
     }
 }

@@ -142,7 +142,10 @@ figures! {
         |sample| sample.entrant.as_ref().and_then(|_| whole(sample.wall_ns.saturating_sub(sample.ns)));
     /// Peak resident memory of an entrant's largest process, in bytes.
     MaxRss["max_rss", "max_rss", "peak memory", Bytes, Lower] =
-        |sample| sample.entrant.as_ref()?.max_rss.and_then(whole);
+        |sample| {
+            let of_ends = || sample.ends().filter_map(|end| end.max_rss).max();
+            sample.entrant.as_ref().and_then(|entrant| entrant.max_rss).or_else(of_ends).and_then(whole)
+        };
     /// CPU seconds per GiB of a line filter alone, without the process that feeds it.
     FilterCpu["counters"."filter_cpu_seconds_per_gib", "filter_cpu_seconds_per_gib", "filter s/GiB", SecondsPerGib,
         Lower] = |sample| Some(sample.pipeline?.filter.task_clock_ns() as f64 / 1e9 / (sample.bytes as f64 / GIB));

@@ -21,6 +21,7 @@ mod kind;
 mod link;
 mod methods;
 mod naming;
+mod outside_link;
 mod parameter;
 mod place;
 mod sample;
@@ -47,6 +48,7 @@ pub use host::{Cache, CpuTopology, Host, Permission, Pressure};
 pub use in_order::{distinct, group_by_key};
 pub use job::{Chain, Ends, Entrant, Job, LinesJob, MessagePace, RoundTrip, Volume, Work};
 pub use link::LinkKind;
+pub use outside_link::OutsideLink;
 
 pub use methods::{Content, Mode, PageKind, RecvMethod, Rseq, SendMethod, Verify, WaitPolicy};
 pub use naming::{

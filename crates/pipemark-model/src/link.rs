@@ -1,7 +1,12 @@
 //! The table of links: their names and properties.
 
+use std::fmt;
+use std::str::FromStr;
+
+use crate::bad_value::BadValue;
 use crate::methods::{RecvMethod, SendMethod};
-use crate::value::word_enum;
+use crate::outside_link::OutsideLink;
+use crate::value::{Choice, Choices, kebab_case, serde_as_text};
 
 /// Passes the table of links to a macro. Each row has the link's name, then (in parentheses) the module in
 /// `pipemark-run`'s `link` that implements the link, then the link's properties. A memory copy within one process has
@@ -44,23 +49,78 @@ macro_rules! each_link {
 
 macro_rules! kinds {
     ($($(#[doc = $doc:literal])* $link:ident($($file:ident)?): $is:ident,)*) => {
-        word_enum! {
-            /// The mechanism that connects two processes.
-            pub enum LinkKind {
-                $($(#[doc = $doc])* $link,)*
-            }
+        /// The mechanism that connects two processes.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        pub enum LinkKind {
+            $($(#[doc = $doc])* $link,)*
+            /// A link by programs other than pipemark.
+            Outside(OutsideLink),
         }
 
         impl LinkKind {
-            const fn traits(self) -> &'static Traits {
+            /// pipemark's own links, in order.
+            pub fn iter() -> impl DoubleEndedIterator<Item = LinkKind> + ExactSizeIterator + Clone {
+                [$(LinkKind::$link),*].into_iter()
+            }
+
+            /// The link's name.
+            pub fn name(self) -> &'static str {
+                match self {
+                    $(LinkKind::$link => {
+                        const NAME: ([u8; 32], usize) = kebab_case(stringify!($link).as_bytes());
+                        const WORD: Result<&str, std::str::Utf8Error> = str::from_utf8(NAME.0.split_at(NAME.1).0);
+                        WORD.expect("names of variants are ASCII")
+                    })*
+                    LinkKind::Outside(outside) => outside.as_str(),
+                }
+            }
+
+            fn traits(self) -> &'static Traits {
                 match self {
                     $(LinkKind::$link => &$is,)*
+                    LinkKind::Outside(outside) if outside.is_null() => &NO_TRANSFER,
+                    LinkKind::Outside(_) => &PLAIN,
                 }
+            }
+        }
+
+        impl Choices for LinkKind {
+            fn choices() -> Vec<Choice> {
+                let about = [$(concat!($($doc),+)),*].map(|about| about.trim().trim_end_matches('.'));
+                LinkKind::iter().map(LinkKind::name).zip(about).collect()
             }
         }
     };
 }
 each_link!(kinds);
+
+#[expect(clippy::derivable_impls, reason = "the variants come from a table, in which none can be marked")]
+impl Default for LinkKind {
+    fn default() -> Self {
+        LinkKind::Pipe
+    }
+}
+
+impl fmt::Display for LinkKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+impl FromStr for LinkKind {
+    type Err = BadValue;
+
+    /// A name that isn't one of pipemark's own links is that of an outside link. Whether there is such a link is
+    /// checked where its description is read.
+    fn from_str(text: &str) -> Result<LinkKind, BadValue> {
+        match LinkKind::iter().find(|link| link.name() == text) {
+            Some(link) => Ok(link),
+            None => text.parse().map(LinkKind::Outside),
+        }
+    }
+}
+
+serde_as_text!(LinkKind, "a link, such as pipe, or zeromq:transport=tcp for a link by other programs");
 
 /// The properties of a link. `write` and `read` also stand for a link's own calls, such as send, msgsnd or a copy into
 /// the ring.
@@ -114,6 +174,16 @@ const RING: Traits = Traits {
 };
 
 impl LinkKind {
+    /// The outside link, if it is one.
+    pub fn outside(self) -> Option<OutsideLink> {
+        if let LinkKind::Outside(outside) = self { Some(outside) } else { None }
+    }
+
+    /// Whether the link measures the cost of the harness itself.
+    pub fn is_null(self) -> bool {
+        self == LinkKind::Null || self.outside().is_some_and(OutsideLink::is_null)
+    }
+
     /// The send methods that this link supports.
     pub fn senders(self) -> &'static [SendMethod] {
         self.traits().senders

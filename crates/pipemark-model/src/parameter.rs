@@ -179,7 +179,7 @@ parameters! {
     /// throughput: a one-way stream; latency: round trips of one block
     Mode mode: Mode ["WHAT", Word, MODES] = Some(Mode::Throughput), |text| word("mode", text);
     /// Mechanism between writer and reader
-    Link link: LinkKind ["LINK", Word, ENDS] = Some(LinkKind::Pipe), |text| word("link", text);
+    Link link: LinkKind ["LINK", Word, ENDS] = Some(LinkKind::Pipe), |text| text.parse();
     /// How the writer sends
     ///
     /// write works with every link, in-place with shm, and zerocopy with tcp. sendfile, splice and io-uring work with

@@ -261,6 +261,9 @@ pub struct EndStats {
     pub own_ns: Option<u64>,
     /// Bytes per second that this end could write or check if the transfer took no time; `None` if it does neither.
     pub ceiling: Option<f64>,
+    /// Peak resident memory of the process in bytes, for links by other programs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_rss: Option<u64>,
     /// XOR of all bytes, if requested.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub xor: Option<u8>,

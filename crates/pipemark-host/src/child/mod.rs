@@ -125,13 +125,23 @@ impl Child {
         cpu: Option<Cpu>,
         begin: Begin,
     ) -> io::Result<Child> {
+        let mut command = foreign(cpu, begin);
+        command.args(words).stdin(input).stdout(output);
+        Child::start_keeping_stderr(name, &mut command)
+    }
+
+    /// Starts a process, called `name` in messages, in a new process group. Keeps the beginning of its standard error
+    /// for messages.
+    ///
+    /// # Errors
+    /// If no process, descriptor or memory is available.
+    pub fn start_keeping_stderr(name: impl Into<String>, command: &mut Command) -> io::Result<Child> {
         // The seal keeps the file at this size.
         let stderr = memfd_create("stderr", MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)?;
         ftruncate(&stderr, MAX_STDERR as u64)?;
         fcntl_add_seals(&stderr, SealFlags::GROW | SealFlags::SHRINK)?;
-        let mut command = foreign(cpu, begin);
-        command.args(words).stdin(input).stdout(output).stderr(stderr.try_clone()?);
-        let mut child = Child::start(name, &mut command, ProcessGroup::Own)?;
+        command.stderr(stderr.try_clone()?);
+        let mut child = Child::start(name, command, ProcessGroup::Own)?;
         child.stderr = Some(stderr);
         Ok(child)
     }

@@ -132,7 +132,7 @@ impl Ends {
     /// The work done on each byte. Only jobs with equal work are comparable.
     pub fn work(&self) -> Work {
         let copies = match self.link {
-            LinkKind::Null => 0,
+            link if link.is_null() => 0,
             // process_vm_readv copies once, directly from the source's memory. A memory copy runs in one process.
             LinkKind::ProcessVm | LinkKind::MemoryCopy => 1,
             _ => u8::from(self.send.copies()) + u8::from(self.recv.copies()),
@@ -162,11 +162,32 @@ impl Ends {
         let plain = (*link, *send, *recv, self.wait)
             == (LinkKind::Pipe, SendMethod::Write, RecvMethod::Read, WaitPolicy::Block);
         refuse_if!(
-            self.writers > 1 && !(plain && self.pairs == 1 && !reads),
+            self.writers > 1 && link.outside().is_none() && !(plain && self.pairs == 1 && !reads),
             "--writers {} needs a plain pipe, in which each byte identifies its writer; use --link pipe --send write --recv read --wait \
              block --pairs 1 --verify count",
             self.writers
         );
+        if link.outside().is_some() {
+            let defaults = Settings::defaults();
+            refuse_if!(
+                (
+                    Some(self.pairs),
+                    Some(self.pages),
+                    Some(self.align),
+                    Some(self.rseq),
+                    self.read_block,
+                    Some(self.content)
+                ) != (defaults.pairs, defaults.pages, defaults.align, defaults.rseq, None, defaults.content)
+                    || self.read_delay != Delay::default()
+                    || self.write_delay != Delay::default(),
+                "--link {link} is made of other programs; omit --pairs, --pages, --align, --rseq, --read-block, --content and delays"
+            );
+            refuse_if!(*verify == Verify::Xor, "--verify xor is for pipemark's own links; use full or count");
+            refuse_if!(
+                matches!(self.volume, Volume::Total(_)),
+                "--link {link} is measured for a fixed time; use --time in place of --total or --blocks"
+            );
+        }
         if let Some(size) = self.buffer {
             refuse_if!(
                 !link.is_socket(),
@@ -174,7 +195,7 @@ impl Ends {
             );
         }
         refuse_if!(
-            reads && !link.transfers(),
+            reads && !link.transfers() && link.outside().is_none(),
             "--link {link} moves no bytes that --verify {verify} could check; use --verify count"
         );
         refuse_if!(

@@ -3,9 +3,9 @@
 use std::collections::BTreeSet;
 
 use pipemark_model::{
-    ColumnUnit, Estimate, Estimates, Figure, Job, Key, LinkKind, MEMORY_COPY_KEYS, Record, Statistic, Throughput, Unit,
-    Volume, WaitPolicy, between, bytes_in_words, differing_keys, digits, distinct, mixes_foreign_programs, neutral,
-    percent, shared, three_digits,
+    ColumnUnit, Estimate, Estimates, Figure, Job, Key, MEMORY_COPY_KEYS, Record, Statistic, Throughput, Unit, Volume,
+    WaitPolicy, between, bytes_in_words, differing_keys, digits, distinct, mixes_foreign_programs, neutral, percent,
+    shared, three_digits,
 };
 use pipemark_show::{Align, Cell, Column, Fit, Grid, Note, Style, Table};
 
@@ -209,7 +209,7 @@ impl<'a> MeasuredExperiment<'a> {
         if !latency && self.copy.is_some() {
             // The null link transfers nothing, so its throughput as a share of the memory copy's means nothing.
             self.add(table, "% of copy", |estimates, own, record| match record.job.link() {
-                LinkKind::Null => Some("–".to_owned()),
+                link if link.is_null() => Some("–".to_owned()),
                 _ => own.copy.map(|copy| percent(estimates.throughput().median / copy * 100.0)),
             });
         }

@@ -3,7 +3,7 @@
 
 use std::mem;
 
-use pipemark_model::{Document, Estimate, LinkKind, Record, Warning, counted};
+use pipemark_model::{Document, Estimate, Record, Warning, counted};
 use pipemark_show::{Note, Style};
 
 use crate::sheet::words::missing;
@@ -39,7 +39,7 @@ impl FigureMark {
     fn applies(self, record: &Record) -> bool {
         let Some(estimates) = record.estimate.as_ref().filter(|_| missing(record).is_none()) else { return false };
         let job = &record.job;
-        let arrives = job.ends().is_none_or(|ends| ends.recv.touches()) && job.link() != LinkKind::Null;
+        let arrives = job.ends().is_none_or(|ends| ends.recv.touches()) && !job.link().is_null();
         match self {
             FigureMark::Read | FigureMark::Copied | FigureMark::Unseen if job.lines().is_some() => false,
             FigureMark::Read => record.touched,

@@ -2,8 +2,7 @@
 //! of each column is marked.
 
 use pipemark_model::{
-    Better, ColumnUnit, Estimate, Figure, Key, LinkKind, Record, Unit, Warning, differing_keys, distinct, group_by_key,
-    neutral,
+    Better, ColumnUnit, Estimate, Figure, Key, Record, Unit, Warning, differing_keys, distinct, group_by_key, neutral,
 };
 use pipemark_show::{Cell, Column, Fit, Grid, Note, Row, RowGroup, Style};
 
@@ -139,7 +138,7 @@ pub(super) fn abbreviate_size(value: &str) -> String {
 
 /// The meaning of the null link's figures; `None` if no record uses the null link.
 pub(super) fn without_transfer(records: &[&Record]) -> Option<&'static str> {
-    let null = |record: &&Record| record.job.link() == LinkKind::Null && missing(record).is_none();
+    let null = |record: &&Record| record.job.link().is_null() && missing(record).is_none();
     records.iter().any(null).then_some("no transfer, the cost of the harness itself; not ranked")
 }
 

@@ -3,9 +3,9 @@
 mod chain;
 mod machine;
 
-use pipemark_entrants::{Entrants, on_path};
+use pipemark_entrants::{Entrants, LinkFile, on_path};
 use pipemark_host::child::RunError;
-use pipemark_model::{Chain, Cpu, Entrant, Feed, Host, Job, LinesJob};
+use pipemark_model::{ByteSize, Chain, Cpu, Entrant, Feed, Host, Job, LinesJob, counted};
 
 pub use machine::missing;
 
@@ -16,9 +16,28 @@ pub use machine::missing;
 /// Why the trial can't run.
 pub fn check(job: &Job, host: &Host, entrants: &Entrants) -> Result<Option<(Cpu, Cpu)>, RunError> {
     programs(job, entrants)?;
+    outside_link(job, entrants)?;
     match machine::missing(job, host).or_else(|| chain::missing(job, host)) {
         Some(reason) => Err(RunError::NotHere(reason)),
         None => machine::cpus_for(job.place(), host).map_err(RunError::NotHere),
+    }
+}
+
+/// Checks that an outside link can do what the trial asks of it.
+fn outside_link(job: &Job, entrants: &Entrants) -> Result<(), RunError> {
+    let Some((ends, link)) = job.ends().and_then(|ends| Some((ends, ends.link.outside()?))) else { return Ok(()) };
+    let LinkFile { wait, round_trips, senders, .. } = &entrants.links.link(link)?.file;
+    let (least, most) = entrants.links.link(link)?.file.block_limits();
+    let not_here = |reason: String| Err(RunError::NotHere(format!("--link {link}: {reason}")));
+    match job {
+        Job::RoundTrip(_) if !round_trips => not_here("the link has no way back for round trips".to_owned()),
+        _ if !wait.contains(&ends.wait) => not_here(format!("its programs can't wait by --wait {}", ends.wait)),
+        _ if ends.writers > *senders => {
+            not_here(format!("it takes at most {} for --writers", counted(*senders as usize, "sender")))
+        }
+        _ if ends.block.0 < least => not_here(format!("its smallest block is {}", ByteSize(least))),
+        _ if ends.block.0 > most => not_here(format!("its largest block is {}", ByteSize(most))),
+        _ => Ok(()),
     }
 }
 

@@ -146,6 +146,7 @@ macro_rules! mechanisms {
         pub fn of(kind: LinkKind) -> Option<&'static dyn Link> {
             match kind {
                 $(LinkKind::$link => None$(.or(Some(&$file::$link)))?,)*
+                LinkKind::Outside(_) => None,
             }
         }
     };

@@ -90,6 +90,7 @@ pub fn remove(name: &str) {
     let (kind, directory) = name.split_once(' ').unwrap_or_default();
     match kind.parse().ok().and_then(link::of) {
         Some(link) => remove_link(link, Path::new(directory)),
+        None if kind == pipemark_outside::LEFTOVERS => pipemark_outside::remove(directory),
         None if kind == DIRECTORY => drop(fs::remove_dir_all(directory)),
         None => {}
     }

@@ -13,6 +13,7 @@ mod filter;
 mod foreign_chain;
 mod hardware_counters;
 mod keeper;
+mod outside;
 mod pair;
 mod pieces;
 mod proof;

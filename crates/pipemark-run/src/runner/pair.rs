@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use pipemark_host::child::error::{RunError, explained};
 use pipemark_host::child::interrupt::Interrupt;
 use pipemark_host::child::wait_readable;
-use pipemark_model::{Cpu, EndStats, Ends, Job, LinkKind, PageKind, Sample, StageStats, Verify, Warning, counted};
+use pipemark_model::{Cpu, EndStats, Ends, Job, PageKind, Sample, StageStats, Verify, Warning, counted};
 
 use crate::link::{self, Handle, Link};
 use crate::runner::channel::{Assignment, Done, EndRole, Granted, Reply, Wire, descriptor};
@@ -253,7 +253,7 @@ fn describe_hang(processes: &[EndProcess], control: &Control, limit: Duration) -
 }
 
 /// Checks the replies of the ends and combines them into a sample.
-fn combine_replies(
+pub(super) fn combine_replies(
     job: &Job,
     ends: &Ends,
     replies: Vec<(EndRole, Done)>,
@@ -321,7 +321,7 @@ fn combine_replies(
 }
 
 pub(super) fn verify(ends: &Ends, sources: &[Done], sinks: &[Done]) -> Result<(), RunError> {
-    if ends.verify == Verify::None || ends.link == LinkKind::Null {
+    if ends.verify == Verify::None || ends.link.is_null() {
         return Ok(());
     }
     if let Some(fault) = sources.iter().chain(sinks).find_map(|end| end.fault.clone()) {

@@ -18,7 +18,7 @@ use crate::available;
 use crate::plan::{Plan, Runs, Schedule};
 use crate::runner::Observer;
 use crate::runner::pair::{self, Conditions, RunResult};
-use crate::runner::{entrant, filter, foreign_chain};
+use crate::runner::{entrant, filter, foreign_chain, outside};
 
 /// The shortest default sampling interval.
 const MIN_INTERVAL: Duration = Duration::from_millis(4);
@@ -131,7 +131,10 @@ pub fn measure(
                 Job::Lines(pipeline) => filter::run(pipeline, conditions, entrants, &mut lines),
                 Job::Chain(chain @ Chain { source: Some(source), .. }) => foreign_chain::run(chain, source, conditions),
                 Job::Stream(ends) | Job::RoundTrip(RoundTrip { ends, .. }) | Job::Chain(Chain { ends, .. }) => {
-                    pair::run(job, ends, conditions, &mut |passed| progress.passed(passed))
+                    match ends.link.outside() {
+                        Some(link) => outside::run(link, job, ends, conditions, entrants),
+                        None => pair::run(job, ends, conditions, &mut |passed| progress.passed(passed)),
+                    }
                 }
             };
             match run {

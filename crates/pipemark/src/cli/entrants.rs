@@ -157,7 +157,7 @@ pub fn prepare_entrants(plans: &[Plan], options: &EntrantOptions, quiet: bool) -
 }
 
 /// Returns a function that shows what is being built.
-fn build_progress(quiet: bool, all: usize) -> impl FnMut(&Step<'_>) {
+pub fn build_progress(quiet: bool, all: usize) -> impl FnMut(&Step<'_>) {
     let (mut progress, mut done) = (Progress::new(quiet), 0);
     move |step| match step {
         Step::Begun(name) => progress.show(&format!("{done} of {all} built · {name}")),

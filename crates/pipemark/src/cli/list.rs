@@ -1,6 +1,7 @@
 //! `pipemark list`: lists what can be measured, what isn't available here, and this machine's properties.
 
 use std::ffi::OsStr;
+use std::path::PathBuf;
 
 use clap::builder::{PossibleValue, TypedValueParser};
 use clap::{Arg, Args, Command};
@@ -12,6 +13,7 @@ use pipemark_run::plan::{EMBEDDED, Suite, VolumeScale, embedded};
 
 use crate::cli::choices::{ListedChoice, choices};
 use crate::cli::entrants::{self, EntrantOptions};
+use crate::cli::links::{self, LinkOptions};
 use crate::cli::machine::host as machine_sheet;
 use crate::cli::{rehearsal, suite_file};
 
@@ -21,11 +23,12 @@ enum Part {
     Suites,
     Choices(Key),
     Languages,
+    Contract,
     Machine,
 }
 
 /// The parts by name.
-const PARTS: [WordChoice<Part>; 9] = [
+const PARTS: [WordChoice<Part>; 10] = [
     ("suites", Part::Suites, "Predefined experiments"),
     ("links", Part::Choices(Key::Link), "Mechanisms between two processes"),
     ("senders", Part::Choices(Key::Send), "Ways to send"),
@@ -34,6 +37,7 @@ const PARTS: [WordChoice<Part>; 9] = [
     ("pages", Part::Choices(Key::Pages), "Page sizes of the buffers"),
     ("placements", Part::Choices(Key::Place), "Placements on CPUs"),
     ("languages", Part::Languages, "Languages of 'pipemark run languages', with their tools"),
+    ("contract", Part::Contract, "Reference code for links by other programs"),
     ("machine", Part::Machine, "CPUs, caches, pipe limits, permitted system calls, load"),
 ];
 
@@ -85,6 +89,11 @@ pub struct ListOptions {
     #[command(flatten)]
     entrants: EntrantOptions,
     #[command(flatten)]
+    links: LinkOptions,
+    /// Write the reference code to DIR; for 'list contract'
+    #[arg(long, value_name = "DIR", help_heading = "Links by other programs")]
+    write: Option<PathBuf>,
+    #[command(flatten)]
     format: FormatOption,
 }
 
@@ -102,6 +111,12 @@ pub fn run(options: &ListOptions) -> VerbResult {
     if part == Some(Part::Languages) {
         return entrants::list(&options.entrants, &options.format);
     }
+    match (&options.write, part == Some(Part::Contract)) {
+        (Some(directory), true) => return links::write_contract(directory),
+        (None, true) => return Err(ExitError::usage("'list contract' needs a directory: --write DIR")),
+        (Some(_), false) => return Err(ExitError::usage("--write is for 'list contract'; omit it")),
+        (None, false) => {}
+    }
     let machine = pipemark_host::survey();
     if part == Some(Part::Machine) {
         let json = serde_json::to_string_pretty(&machine)?;
@@ -116,6 +131,7 @@ pub fn run(options: &ListOptions) -> VerbResult {
         ));
     }
     let mut sections = sections(&machine, suites);
+    sections[1].1.extend(links::listed(&options.links).map_err(ExitError::usage)?);
     if let Some(part) = part {
         let parts = std::iter::once(Part::Suites).chain(LISTED.map(|(key, _)| Part::Choices(key)));
         let kept = parts.zip(sections).filter(|(own, _)| *own == part);

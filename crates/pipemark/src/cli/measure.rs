@@ -16,6 +16,7 @@ use pipemark_report::findings;
 use pipemark_run::plan::{Design, MEMORY_COPY, Plan, Suite, VolumeScale};
 
 use crate::cli::history::lists::sessions as sessions_sheet;
+use crate::cli::links::{LinkOptions, prepare_links};
 use crate::cli::output::{OutputOptions, document_as, render_document, save_document};
 use crate::cli::parameters::{KeySet, ParameterFlags};
 use crate::cli::reporter::Reporter;
@@ -27,6 +28,8 @@ use crate::store::Id;
 pub struct FlagOptions<K: KeySet> {
     #[command(flatten)]
     pub parameters: ParameterFlags<K>,
+    #[command(flatten)]
+    links: LinkOptions,
     #[command(flatten)]
     schedule: ScheduleOptions,
     #[command(flatten)]
@@ -43,7 +46,11 @@ impl<K: KeySet> FlagOptions<K> {
 
     /// Measures a plan without entrants.
     pub fn measure(&self, plan: Plan) -> VerbResult {
-        measure(&[plan], &Entrants::default(), &self.output, self.schedule.sessions, catch_interrupts()?)
+        let interrupt = catch_interrupts()?;
+        let plans = [plan];
+        let links = prepare_links(&plans, &self.links, self.output.export.quiet).map_err(ExitError::usage)?;
+        let entrants = Entrants::of_links(links);
+        measure(&plans, &entrants, &self.output, self.schedule.sessions, interrupt)
     }
 }
 

@@ -17,6 +17,7 @@ mod r#gen;
 mod help;
 mod history;
 mod lines;
+mod links;
 mod list;
 mod machine;
 mod manual;

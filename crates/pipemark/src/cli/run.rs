@@ -10,6 +10,7 @@ use pipemark_model::counted;
 use pipemark_run::plan::{EMBEDDED, Plan, Suite, VolumeScale};
 
 use crate::cli::entrants::{self, EntrantOptions};
+use crate::cli::links::{LinkOptions, prepare_links};
 use crate::cli::output::OutputOptions;
 use crate::cli::schedule_flags::ScheduleOptions;
 use crate::cli::{measure, rehearsal, suite_file};
@@ -45,6 +46,8 @@ pub struct RunOptions {
     schedule: ScheduleOptions,
     #[command(flatten)]
     entrants: EntrantOptions,
+    #[command(flatten)]
+    links: LinkOptions,
     /// How programs in other languages check the bytes: full (a checksum that detects lost and moved blocks) or xor (as
     /// in the published benchmark) [default: the suite's]
     #[arg(long, value_name = "LEVEL", value_parser = ["full", "xor"], help_heading = "Programs in other languages")]
@@ -70,7 +73,9 @@ pub fn run(options: &RunOptions) -> VerbResult {
     let interrupt = catch_interrupts()?;
     options.output.targets().check()?;
     let plans = plans(options)?;
-    let entrants = entrants::prepare_entrants(&plans, &options.entrants, options.output.export.quiet)?;
+    let quiet = options.output.export.quiet;
+    let mut entrants = entrants::prepare_entrants(&plans, &options.entrants, quiet)?;
+    entrants.links = prepare_links(&plans, &options.links, quiet).map_err(ExitError::usage)?;
     measure::measure(&plans, &entrants, &options.output, options.schedule.sessions, interrupt)
 }
 

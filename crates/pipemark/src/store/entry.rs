@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use jiff::Timestamp;
 
-use pipemark_model::{Document, LinkKind, Mode, Nanos, Record, Status, Throughput};
+use pipemark_model::{Document, Mode, Nanos, Record, Status, Throughput};
 use pipemark_watch::PipelineReport;
 
 use crate::store::HistoryError;
@@ -138,7 +138,7 @@ fn outcome(document: &Document) -> EntryOutcome {
 fn headline<'a>(trials: impl Iterator<Item = &'a Record> + Clone) -> String {
     let of = |mode: Mode| {
         let figures = trials.clone().filter(move |record| record.job.mode() == mode);
-        let figures = figures.filter(|record| record.job.link() != LinkKind::Null);
+        let figures = figures.filter(|record| !record.job.link().is_null());
         figures.filter_map(|record| Some(record.estimate.as_ref()?.headline().median)).collect::<Vec<f64>>()
     };
     let (streams, trips) = (of(Mode::Throughput), of(Mode::Latency));

@@ -6,7 +6,7 @@ mod heat;
 mod section;
 mod time;
 
-use pipemark_model::{Document, Estimate, Key, LinkKind, Unit, group_by_key, neutral};
+use pipemark_model::{Document, Estimate, Key, Unit, group_by_key, neutral};
 use pipemark_show::{Chart, Point, extent};
 
 pub(super) use crate::sheet::charts::section::Section;
@@ -220,5 +220,5 @@ fn spread(values: impl Iterator<Item = f64>) -> bool {
 
 /// Whether the trial uses the null link, which transfers nothing.
 fn is_null(trial: &Trial) -> bool {
-    trial.job().link() == LinkKind::Null
+    trial.job().link().is_null()
 }

@@ -1,0 +1,224 @@
+//! Links by other programs: every byte checked at odd sizes, every fault found, and nothing left behind, whichever
+//! process dies.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use crate::program::{PIPEMARK, number, report_skip, samples, trials};
+
+/// The two links that need no library.
+const SMALL: [&str; 2] = ["pipe-c", "pipe-python"];
+
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().and_then(Path::parent).expect("crates/pipemark is in the tree")
+}
+
+/// A measurement with the links of the source tree. Returns the exit code, the document and the messages.
+fn measure(words: &str) -> (i32, Value, String) {
+    let output = Command::new(PIPEMARK)
+        .args(words.split_whitespace())
+        .args(["--place", "free", "--no-save", "--quiet", "--json", "-"])
+        .current_dir(root())
+        .output()
+        .unwrap();
+    let message = String::from_utf8_lossy(&output.stderr).into_owned();
+    let document = serde_json::from_slice(&output.stdout).unwrap_or_default();
+    (output.status.code().unwrap_or(-1), document, message)
+}
+
+/// The names of the files in a directory.
+fn names_in(directory: &Path) -> Vec<String> {
+    fs::read_dir(directory).unwrap().flatten().map(|entry| entry.file_name().to_string_lossy().into_owned()).collect()
+}
+
+#[test]
+fn every_byte_is_checked_at_odd_sizes() {
+    for link in SMALL {
+        for mode in ["throughput", "latency"] {
+            let words = format!(
+                "bw --link {link} --mode {mode} --block 1,7,8,1000,4097,64k,1m --verify full --time 5ms --runs 1"
+            );
+            let (code, document, message) = measure(&words);
+            assert_eq!(code, 0, "{message}");
+            for trial in trials(&document) {
+                assert_eq!((&trial["status"], &trial["verified"]), (&"ok".into(), &true.into()), "{trial}");
+                let sample = &samples(trial)[0];
+                assert_eq!(sample["sources"][0]["bytes_in_all"], sample["sinks"][0]["bytes_in_all"], "{trial}");
+                assert!(number(&sample["bytes"]) > 0, "{trial}");
+                assert_eq!(sample["latency"].is_object(), mode == "latency", "{trial}");
+            }
+        }
+    }
+}
+
+#[test]
+fn every_fault_is_found() {
+    for link in SMALL {
+        for (fault, words) in [
+            ("flip-5", "block 5"),
+            ("drop-5", "block 6 came in its place"),
+            ("repeat-5", "block 5 came again"),
+            ("reorder-5", "block 6 came in its place"),
+        ] {
+            let (code, document, message) =
+                measure(&format!("bw --link {link}:fault={fault} --block 1000 --verify full --time 5ms --runs 1"));
+            assert_eq!(code, 3, "{link} {fault}: {message}");
+            let reason = trials(&document)[0]["reason"].as_str().unwrap_or_default().to_owned();
+            assert!(reason.contains(words), "{link} {fault}: {reason}");
+        }
+        // Without a comparison of the bytes, a dropped block is still missing in the count.
+        let (code, document, _) = measure(&format!("bw --link {link}:fault=drop-5 --block 1000 --time 5ms --runs 1"));
+        assert_eq!(code, 3, "{document}");
+    }
+}
+
+#[test]
+fn unknown_links_and_options_are_refused() {
+    for (words, wanted) in [
+        ("bw --link pipee", "did you mean pipe?"),
+        ("bw --link pipe-c:size=7", "has no option 'size'"),
+        ("bw --link pipe-c:fault=lose-5", "'lose-5' is not a fault"),
+        ("bw --link pipe-c --capacity 1m", "omit --capacity"),
+        ("bw --link pipe-c --send splice", "use write"),
+        ("bw --link pipe-c --total 1m", "use --time"),
+        ("bw --link pipe --links links", "omit it"),
+        ("list contract", "--write DIR"),
+    ] {
+        let output = Command::new(PIPEMARK).args(words.split(' ')).current_dir(root()).output().unwrap();
+        let message = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(2), "{words}: {message}");
+        assert!(message.contains(wanted), "{words}: {message}");
+    }
+}
+
+#[test]
+fn a_link_that_cannot_do_it_is_skipped_with_a_reason() {
+    for (words, wanted) in
+        [("bw --link pipe-c --wait spin", "can't wait by --wait spin"), ("latency --link null-c", "no way back")]
+    {
+        let (_, document, _) = measure(&format!("{words} --runs 1 --time 5ms"));
+        let trial = &trials(&document)[0];
+        assert_eq!(trial["status"], "skipped", "{trial}");
+        assert!(trial["reason"].as_str().unwrap_or_default().contains(wanted), "{trial}");
+    }
+}
+
+#[test]
+fn nothing_is_left_whoever_dies() {
+    for victim in ["sender0", "receiver0", "pipemark"] {
+        let temporary = tempfile::tempdir().unwrap();
+        let words = "bw --link pipe-c --time 20s --runs 1 --place free --no-save --quiet --json -";
+        let mut running = Command::new(PIPEMARK)
+            .args(words.split(' '))
+            .current_dir(root())
+            .env("TMPDIR", temporary.path())
+            .stdout(std::process::Stdio::piped())
+            .stderr(std::process::Stdio::null())
+            .spawn()
+            .unwrap();
+        let end = wait_for_end(running.id(), if victim == "pipemark" { "sender0" } else { victim });
+        let pid = if victim == "pipemark" { running.id() } else { end };
+        assert!(Command::new("kill").args(["-9", &pid.to_string()]).status().unwrap().success());
+        let status = running.wait().unwrap();
+        if victim != "pipemark" {
+            assert_eq!(status.code(), Some(1), "{victim}");
+        }
+        let begin = Instant::now();
+        let process = format!("/proc/{end}/fd");
+        let remains =
+            || !names_in(temporary.path()).is_empty() || fs::read_dir(&process).is_ok_and(|fds| fds.count() > 0);
+        while remains() && begin.elapsed() < Duration::from_secs(20) {
+            thread::sleep(Duration::from_millis(20));
+        }
+        assert_eq!(names_in(temporary.path()), [""; 0], "{victim}");
+        assert!(!remains(), "{victim}");
+    }
+}
+
+/// The pid of the process that is the end `role` of a run of `pipemark`, once it runs its own program.
+fn wait_for_end(pipemark: u32, role: &str) -> u32 {
+    let begin = Instant::now();
+    while begin.elapsed() < Duration::from_secs(20) {
+        for entry in fs::read_dir("/proc").unwrap().flatten() {
+            let Some(pid) = entry.file_name().to_str().and_then(|name| name.parse::<u32>().ok()) else { continue };
+            let of = |file: &str| fs::read(format!("/proc/{pid}/{file}")).unwrap_or_default();
+            let role = format!("PIPEMARK_ROLE={role}\0");
+            let is_role = of("environ").windows(role.len()).any(|bytes| bytes == role.as_bytes());
+            let stat = String::from_utf8_lossy(&of("stat")).into_owned();
+            let parent = stat.rsplit_once(") ").and_then(|(_, rest)| rest.split(' ').nth(1)?.parse::<u32>().ok());
+            if is_role && parent == Some(pipemark) && !String::from_utf8_lossy(&of("cmdline")).contains("__stage") {
+                return pid;
+            }
+        }
+        thread::sleep(Duration::from_millis(5));
+    }
+    panic!("no {role} was started");
+}
+
+#[test]
+fn the_reference_code_is_written() {
+    let directory = tempfile::tempdir().unwrap();
+    let words = ["list", "contract", "--write", directory.path().to_str().unwrap()];
+    let output = Command::new(PIPEMARK).args(words).output().unwrap();
+    assert!(output.status.success());
+    assert!(String::from_utf8_lossy(&output.stdout).lines().all(|file| Path::new(file).is_file()));
+    assert!(directory.path().join("pipemark_link.h").is_file());
+}
+
+/// Each link whose library is here, at sizes up to its limit, in both modes, with each fault.
+#[test]
+#[ignore = "long"]
+fn long_each_installed_link() {
+    let output =
+        Command::new(PIPEMARK).args(["list", "links", "--format", "csv"]).current_dir(root()).output().unwrap();
+    let mut reader = csv::Reader::from_reader(&output.stdout[..]);
+    let header = reader.headers().unwrap().clone();
+    let column = |name: &str| header.iter().position(|known| known == name).unwrap();
+    let (name, missing) = (column("name"), column("missing"));
+    for row in reader.records().map(Result::unwrap) {
+        let (link, reason) = (&row[name], &row[missing]);
+        let own = root().join("links").join(link);
+        if !own.is_dir() || link.starts_with("null-") {
+            continue;
+        }
+        if !reason.is_empty() {
+            report_skip(&format!("the link {link}"), reason);
+            continue;
+        }
+        let variants = variants(&fs::read_to_string(own.join("link.toml")).unwrap(), link);
+        for link in &variants {
+            for mode in ["throughput", "latency"] {
+                let words = format!(
+                    "bw --link {link} --mode {mode} --block 8,13,1000,64k,1m --verify full --time 5ms --runs 1"
+                );
+                let (code, document, message) = measure(&words);
+                assert_eq!(code, 0, "{link}: {message}");
+                for trial in trials(&document) {
+                    assert_eq!((&trial["status"], &trial["verified"]), (&"ok".into(), &true.into()), "{trial}");
+                }
+            }
+            for fault in ["flip-5", "drop-5", "repeat-5", "reorder-5"] {
+                let words = format!("bw --link {link}:fault={fault} --block 1000 --verify full --time 5ms --runs 1");
+                let (code, document, message) = measure(&words);
+                assert_eq!(code, 3, "{link} {fault}: {message} {}", trials(&document)[0]["reason"]);
+            }
+        }
+    }
+}
+
+/// The link with each value of each option that isn't a number.
+fn variants(description: &str, link: &str) -> Vec<String> {
+    let options = description.split("[option]").nth(1).unwrap_or_default().split("\n[").next().unwrap_or_default();
+    let mut all = vec![link.to_owned()];
+    for (key, values) in options.lines().filter_map(|line| line.split_once(" = ")) {
+        let values = values.trim_matches(['[', ']']).split(", ").map(|value| value.trim_matches('"'));
+        let words = values.skip(1).filter(|value| !value.starts_with(|c: char| c.is_ascii_digit()));
+        all.extend(words.map(|value| format!("{link}:{key}={value}")));
+    }
+    all
+}
