@@ -1,0 +1,3 @@
+module pipe
+
+go 1.21
