@@ -5,6 +5,8 @@
 #   make test    lint and all tests but the long ones; installs the tools that tests need, and lists skipped tests at the end
 #   make test-long  tests that take up to a minute each, such as sweeps over many sizes; before a release, after make test
 #   make real    `pipemark why` on real pipelines with known bottlenecks; installs the programs that they need
+#   make verdicts  the verdicts of `pipemark why` on recorded pipelines: prints those that changed
+#   make traces  record these pipelines anew
 #   make soak    tests that take minutes each, for rare events
 #   make test-spark   the line job on Apache Spark; needs Java 17, installs pyspark (460 MB) in build/spark
 #   make bench-spark  the promises on the line job there; needs 10 GiB of memory for files
@@ -30,7 +32,7 @@ PIPEMARK = target/release/pipemark
 SLOW = docs:: engines:: entrants:: extending:: faults:: history_faults:: hostile:: kills:: languages:: large_pipe:: lines_suite:: links:: \
 	link_cleanup:: outside_links:: report:: restrictions:: tampering::
 
-.PHONY: all run build check test lint format clippy checks tests test-long tools real real-small test-spark bench-spark soak fuzz bench links results size book picture install files dist test-dist test-kernels release-check msrv deny api clean
+.PHONY: all run build check test lint format clippy checks tests test-long tools verdicts traces real real-small test-spark bench-spark soak fuzz bench links results size book picture install files dist test-dist test-kernels release-check msrv deny api clean
 
 all: build
 
@@ -49,7 +51,7 @@ test: export PIPEMARK_SKIPPED = $(CURDIR)/build/skipped
 # Incremental compilation and line numbers in backtraces would only slow down this single full build.
 test test-long soak: export CARGO_INCREMENTAL = 0
 test test-long soak: export CARGO_PROFILE_DEV_DEBUG = none
-test: tools checks tests real-small
+test: tools checks tests verdicts real-small
 	@if [ -s build/skipped ]; then echo; echo "Skipped here:"; sort -u build/skipped | sed 's/^/  /'; \
 	else echo; echo "Nothing was skipped."; fi
 
@@ -70,8 +72,17 @@ test-long:
 	$(CARGO) $(LINTING) test --locked --workspace --lib --bins --tests -- --test-threads 4 --ignored long_
 
 # After all other tests, because verdicts need an idle machine.
-real-small: tests
+real-small: tests verdicts
 	PIPEMARK=$(CURDIR)/target/debug/pipemark tests/real/run.py --small --strict
+
+# The verdicts on recorded pipelines: nothing is run but `why --replay`.
+verdicts: tests
+	PIPEMARK=$(CURDIR)/target/debug/pipemark tests/real/run.py --replay tests/real/traces --strict
+
+# Records the pipelines anew: some twenty minutes, with nothing else running.
+traces: build
+	PIPEMARK=$(CURDIR)/$(PIPEMARK) tests/real/run.py --install --traces tests/real/traces
+	PIPEMARK=$(CURDIR)/$(PIPEMARK) tests/real/run.py --replay tests/real/traces --update
 
 real: build
 	PIPEMARK=$(CURDIR)/$(PIPEMARK) tests/real/run.py --install

@@ -10,7 +10,9 @@
     tests/real/run.py --time            don't run pipemark: time each pipeline and its fix, alternating
     tests/real/run.py --time --update   the same, and write the medians into the cases' files
     tests/real/run.py --traces DIR      also keep a trace of what `why` saw of each case
-    tests/real/run.py --replay DIR      judge by the traces in DIR, without running the cases
+    tests/real/run.py --replay DIR      judge by the traces in DIR, without running the cases; print verdicts that differ from
+                                        DIR/verdicts.json, and with --strict fail if one that was right isn't any more
+    tests/real/run.py --replay DIR --update  write DIR/verdicts.json anew
 
 PIPEMARK names the binary (default: target/release/pipemark). Cases are in *.toml; README.md explains the fields."""
 
@@ -536,6 +538,7 @@ def judged(case, answer):
         "cause": verdict.get("cause", verdict.get("reason")),
         "remedies": [remedy["id"] for remedy in verdict.get("remedies", [])],
         "bound": verdict.get("bound"),
+        "gain": verdict.get("gain"),
         "text": verdict["text"],
     }
     return {"result": result, "detail": detail, "said": said}
@@ -558,6 +561,57 @@ def replay_cases(cases, binary, directory):
                     row |= judged(case, json.loads(done.stdout))
             rows.append(row)
     return rows
+
+
+def expectation(row):
+    """What verdicts.json keeps of a row."""
+    said = row.get("said", {})
+    gain = said.get("gain")
+    ends = [round(end, 1) if end else None for end in (gain["low"], gain["high"])] if gain else None
+    return {key: said.get(key) for key in ("kind", "at", "cause", "remedies")} | {"result": row["result"], "gain": ends}
+
+
+def compare_replays(rows, file, write, strict):
+    """Prints the verdicts that changed. Returns 1 if one that was right isn't any more, with strict."""
+    now = {row["case"]: expectation(row) for row in rows if row["result"] != "skipped"}
+    before = json.loads(file.read_text()) if file.exists() else {}
+    lost = 0
+    for name in sorted(now.keys() | before.keys()):
+        old, new = before.get(name), now.get(name)
+        if old != new:
+            lost += bool(old and old["result"] == "right" and (not new or new["result"] != "right"))
+            print(f"{name}:\n  was {json.dumps(old, ensure_ascii=False)}\n  is  {json.dumps(new, ensure_ascii=False)}")
+    if write:
+        lines = [f"{json.dumps(name)}: {json.dumps(now[name], ensure_ascii=False)}" for name in sorted(now)]
+        file.write_text("{\n" + ",\n".join(lines) + "\n}\n")
+    print(ranges(rows), file=sys.stderr)
+    return int(strict and lost > 0)
+
+
+def ranges(rows):
+    """How many verdicts have a range of gains, and how the measured gains of the fixes compare with them."""
+    cases = {case["name"]: case for case in load()}
+    still = ("deadlock", "held", "unknown", None)
+    moving = [row for row in rows if row["result"] != "skipped" and row.get("said", {}).get("kind") not in still]
+    judged = [row for row in moving if row["said"]["cause"] not in ("frozen control group", "stopped")]
+    known = [row for row in judged if row["said"].get("gain")]
+    above, below = [], []
+    timed = 0
+    for row in known:
+        case, gain = cases[row["case"].split(".")[0]], row["said"]["gain"]
+        measured = measured_gain(case)
+        if row["result"] != "right" or measured is None or case.get("measure") == "first":
+            continue
+        timed += 1
+        if gain["high"] and measured > gain["high"] * 1.15:
+            above.append(f"{row['case']} ({measured:.1f} > {gain['high']:.1f})")
+        if measured < gain["low"] / 1.15:
+            below.append(row["case"])
+    return (
+        f"{len(known)} of {len(judged)} verdicts on pipelines that move data have a range of gains; of {timed} right ones whose fix was timed, the fix gains "
+        f"more than the range in {len(above)}, less than it in {len(below)} (a fix may remove a part of the cause)\n"
+        f"more: {', '.join(above)}"
+    )
 
 
 def show(row):
@@ -653,7 +707,9 @@ def main():
     parser.add_argument("--packages", action="store_true", help="print the missing packages and stop")
     parser.add_argument("--install", action="store_true", help="install missing packages first, if that is allowed")
     parser.add_argument("--time", action="store_true", help="time each pipeline and its fix, without running pipemark")
-    parser.add_argument("--update", action="store_true", help="with --time: write the medians into the files")
+    parser.add_argument(
+        "--update", action="store_true", help="with --time: write the medians into the files; with --replay: write verdicts.json"
+    )
     parser.add_argument("--new", action="store_true", help="with --time: only cases that have no times yet")
     parser.add_argument("--runs", type=int, default=3, help="with --time: runs of each command [3]")
     parser.add_argument("--lock", metavar="FILE", help="hold this lock file while a pipeline runs")
@@ -700,9 +756,12 @@ def main():
         for row in rows:
             if row["result"] not in ("right", "skipped"):
                 show(row)
-    else:
-        rows = run_cases(cases, binary, options.small, options.lock, options.reports, options.traces)
-    if options.strict and not options.replay:
+        print(totals(rows).splitlines()[0], file=sys.stderr)
+        if options.json:
+            Path(options.json).write_text(json.dumps({"cases": rows}, indent=1, ensure_ascii=False) + "\n")
+        return compare_replays(rows, Path(options.replay, "verdicts.json"), options.update, options.strict)
+    rows = run_cases(cases, binary, options.small, options.lock, options.reports, options.traces)
+    if options.strict:
         # Even a short burst of another program can change a verdict.
         missed = {row["case"] for row in rows if row["result"] not in ("right", "skipped")}
         again = [case for case in cases if case["name"] in missed]
