@@ -5,15 +5,19 @@ use std::collections::BTreeSet;
 
 use pipemark_model::ByteSize;
 
-use crate::burst::{self, beyond_pipes, buffer, mebibytes, near_pipe_size};
+use crate::cause::{Activity, Cause, CycleKind};
+use crate::causes::burst::{self, beyond_pipes, buffer, mebibytes, near_pipe_size};
+use crate::causes::small_pipe::{BOTH_WAIT, bound, bursting, is_read_by_sort, is_tiny};
+use crate::causes::stopped::STOPPED;
+use crate::causes::work::ALSO;
 use crate::evidence::PeerFigures;
 use crate::figures::PipelineFigures;
+use crate::hypothesis::Hypothesis;
+use crate::judge::BUSY;
 use crate::remedies;
-use crate::report::{PipeFigures, PipelineVerdict, Remedy, StageFigures, VerdictKind};
-use crate::small_pipe::{BOTH_WAIT, bursting, gain, is_read_by_sort, is_tiny};
-use crate::stopped::STOPPED;
+use crate::report::{PipeFigures, Remedy, StageFigures, VerdictKind};
+use crate::sentences::{name, percent};
 use crate::typed::{Segment, quote, segment};
-use crate::verdict::{ALSO, BUSY, name, percent};
 
 /// The shortest running time in seconds for which `tune` is advised. A shorter pipeline ends before `tune` has compared
 /// anything.
@@ -23,34 +27,25 @@ fn remedy(id: &str, text: impl Into<String>, command: impl Into<String>) -> Reme
     Remedy { id: id.to_owned(), text: text.into(), command: command.into() }
 }
 
-/// Adds the remedies to a verdict.
-pub fn with_remedies(verdict: PipelineVerdict, figures: &PipelineFigures) -> PipelineVerdict {
-    let remedies = remedies_for(&verdict, figures);
-    let sentence = |remedy: &Remedy| match remedy.command.as_str() {
-        "" => remedy.text.clone(),
-        command => format!("{}: {command}", remedy.text),
-    };
-    PipelineVerdict { advice: remedies.iter().map(sentence).collect(), remedies, ..verdict }
-}
-
 /// The remedies, best first.
-fn remedies_for(verdict: &PipelineVerdict, figures: &PipelineFigures) -> Vec<Remedy> {
+pub fn remedies_for(verdict: &Hypothesis, figures: &PipelineFigures) -> Vec<Remedy> {
     let mut found = Vec::new();
+    let cause = verdict.cause;
     let stage = verdict.stage.and_then(|number| figures.stages.get(number - 1));
     let pipe = verdict.pipe.and_then(|number| figures.pipes.get(number - 1));
     let limit_remedy = pipe_limit_remedy(figures);
-    match verdict.kind {
-        VerdictKind::Stage if verdict.reason == "stopped" => {
+    match cause {
+        Cause::Stopped | Cause::Activity(Activity::Stopped) => {
             let is_stopped = |one: &&StageFigures| one.stopped > STOPPED || Some(one.number) == verdict.stage;
             let pids: Vec<String> = figures.stages.iter().filter(is_stopped).map(|one| one.pid.to_string()).collect();
             let command = format!("kill -CONT {}", pids.join(" "));
             found.push(remedy("cont", "resume the stopped stages with SIGCONT, or with 'fg' in their shell", command));
         }
-        VerdictKind::Stage if verdict.reason == "frozen" => {
+        Cause::Frozen => {
             let text = "resume the control group: docker unpause, systemctl thaw, or write 0 to its cgroup.freeze; SIGCONT has no effect";
             found.push(remedy("thaw", text, ""));
         }
-        VerdictKind::Stage if verdict.reason == "traced" => {
+        Cause::Traced => {
             let tracer = stage.and_then(|stage| stage.tracer.as_deref()).unwrap_or_default();
             let text = if tracer == "strace" {
                 "trace fewer calls (strace -f --seccomp-bpf -e trace=…), or run the stage without strace".to_owned()
@@ -59,58 +54,73 @@ fn remedies_for(verdict: &PipelineVerdict, figures: &PipelineFigures) -> Vec<Rem
             };
             found.push(remedy("tracer", text, ""));
         }
-        VerdictKind::Stage | VerdictKind::Calls | VerdictKind::Held | VerdictKind::Starts | VerdictKind::Peer => {
+        Cause::RateLimit(_)
+        | Cause::LockQueue
+        | Cause::FileLock
+        | Cause::Activity(_)
+        | Cause::Calls(_)
+        | Cause::Held(_)
+        | Cause::Starts
+        | Cause::Peer(_)
+        | Cause::Outside(_) => {
             if let Some(stage) = stage {
-                found.extend(remedies::of_stage(stage, verdict, figures));
-                found.extend(stage.peer.as_ref().filter(|_| verdict.kind == VerdictKind::Peer).map(remedy_beyond));
-                if verdict.kind == VerdictKind::Stage {
+                let kind = cause.kind();
+                found.extend(remedies::of_stage(stage, cause, figures));
+                found.extend(stage.peer.as_ref().filter(|_| kind == VerdictKind::Peer).map(remedy_beyond));
+                if kind == VerdictKind::Stage {
                     found.extend(priority_remedy(stage, figures).or_else(|| remedy_of_any_stage(stage)));
                 }
-                if verdict.kind == VerdictKind::Stage && stage.busy < BUSY && limit_remedy.is_none() {
+                if kind == VerdictKind::Stage && stage.busy < BUSY && limit_remedy.is_none() {
                     found.extend(remedy_beside(stage, figures));
                 }
             }
         }
-        VerdictKind::Burst => {
+        Cause::Bursts => {
             if let Some(pipe) = pipe {
                 found.push(burst_buffer_remedy(pipe, figures));
-                found.extend(remedies_of_ends(pipe, verdict, figures));
+                found.extend(remedies_of_ends(pipe, cause, figures));
             }
         }
-        VerdictKind::Pipe if limit_remedy.is_none() => {
+        Cause::TinyPipe | Cause::SmallPipe if limit_remedy.is_none() => {
             if let Some(pipe) = pipe.filter(|pipe| can_grow(pipe, figures)) {
                 found.push(larger_pipe_remedy(pipe, figures, verdict.bound));
                 found.extend(near_pipe_size(figures, pipe).map(|_| burst_buffer_remedy(pipe, figures)));
-                found.extend(remedies_of_ends(pipe, verdict, figures));
+                found.extend(remedies_of_ends(pipe, cause, figures));
             }
         }
-        VerdictKind::Deadlock => found.push(deadlock_remedy(&verdict.cause)),
-        VerdictKind::Cpu if verdict.reason == "CPUs are taken by other programs" => {
+        Cause::Deadlock(kind) => found.push(deadlock_remedy(kind)),
+        Cause::CpusTaken => {
             found.extend(figures.stages.iter().filter_map(|stage| priority_remedy(stage, figures)));
             let text = "other programs use the CPUs; find them with 'top', then stop them, lower their priority (renice, cpu.weight), or wait";
             found.push(remedy("cpu-busy", text, ""));
         }
-        VerdictKind::Cpu => {
+        Cause::CpusShared | Cause::CopiesUseCpus => {
             found.extend(remedies::of_less_work(figures));
             found.push(more_cpus_remedy(figures));
         }
-        VerdictKind::Throttled if verdict.reason == "stopped repeatedly" => {
+        Cause::StopSignals => {
             let text = "raise the limit of the program that stops the stage (cpulimit -l), or run the stage without that program";
             found.push(remedy("cpulimit", text, ""));
         }
-        VerdictKind::Throttled => {
+        Cause::CpuQuota => {
             found.push(remedy(
                 "cpu-quota",
                 "raise the CPU limit of the control group (cpu.max, or CPUQuota= in systemd)",
                 "",
             ));
         }
-        VerdictKind::Balanced | VerdictKind::Inconclusive => {
-            found.extend(remedies::of_two(figures, verdict));
+        Cause::Balanced | Cause::StageOrPipe | Cause::FewSamples | Cause::BusyAlike => {
+            found.extend(remedies::of_two(figures, [verdict.stage, verdict.next]));
             let pipe = pipe.filter(|pipe| limit_remedy.is_none() && can_grow(pipe, figures));
             found.extend(pipe.map(|pipe| larger_pipe_remedy(pipe, figures, None)));
         }
-        VerdictKind::Pipe | VerdictKind::Unknown => {}
+        Cause::TinyPipe
+        | Cause::SmallPipe
+        | Cause::Unsampled
+        | Cause::UnseenInput
+        | Cause::UnseenOutput
+        | Cause::Idle
+        | Cause::TooShort => {}
     }
     found.extend(limit_remedy);
     // Two stages that run the same program have the same remedies.
@@ -120,9 +130,9 @@ fn remedies_for(verdict: &PipelineVerdict, figures: &PipelineFigures) -> Vec<Rem
 }
 
 /// The remedies of the programs at the ends of a pipe.
-fn remedies_of_ends(pipe: &PipeFigures, verdict: &PipelineVerdict, figures: &PipelineFigures) -> Vec<Remedy> {
+fn remedies_of_ends(pipe: &PipeFigures, cause: Cause, figures: &PipelineFigures) -> Vec<Remedy> {
     let ends = [pipe.from, pipe.to].map(|number| &figures.stages[number - 1]);
-    ends.into_iter().flat_map(|stage| remedies::of_stage(stage, verdict, figures)).collect()
+    ends.into_iter().flat_map(|stage| remedies::of_stage(stage, cause, figures)).collect()
 }
 
 /// Points to the process at the other end of a socket or pipe.
@@ -192,7 +202,7 @@ fn remedy_beside(stage: &StageFigures, figures: &PipelineFigures) -> Option<Reme
     let (from, to) = (name(figures, pipe.from), name(figures, pipe.to));
     let text = format!(
         "a larger pipe between {from} and {to} may also help{}: {from} waits for room {} of the time, {to} waits for data {}; try it with 'pipemark tune'",
-        bound_text(gain(figures, pipe, stage)),
+        bound_text(bound(figures, pipe, stage)),
         percent(pipe.writer_waits),
         percent(pipe.reader_waits)
     );
@@ -216,29 +226,29 @@ fn burst_buffer_remedy(pipe: &PipeFigures, figures: &PipelineFigures) -> Remedy 
     remedy("burst-relay-buffer", text, commands.join(" | "))
 }
 
-fn deadlock_remedy(cause: &str) -> Remedy {
-    match cause {
-        "deadlock: stderr unread" => remedy(
+fn deadlock_remedy(kind: CycleKind) -> Remedy {
+    match kind {
+        CycleKind::StandardError => remedy(
             "communicate",
             "read standard output and standard error concurrently (in Python: communicate(), or a thread for each), or redirect standard error (2>FILE, stderr=DEVNULL)",
             "",
         ),
-        "deadlock: write end open" => remedy(
+        CycleKind::OwnWriteEnd | CycleKind::WriteEnd => remedy(
             "close-write-end",
             "close the write end in each process that only reads (close() after fork, O_CLOEXEC, or 'exec N>&-' in a shell)",
             "",
         ),
-        "deadlock: each waits for the other's output" => remedy(
+        CycleKind::Answers => remedy(
             "stdbuf-coprocess",
             "the child keeps its answer in its output buffer; run the child under stdbuf -oL, or with its option for line buffering",
             "",
         ),
-        "deadlock: FIFOs opened in a circle" => remedy(
+        CycleKind::Fifos => remedy(
             "fifo-order",
             "open the FIFOs in the same order in all processes, or open one of them for reading and writing (exec 3<>FIFO)",
             "",
         ),
-        _ => remedy(
+        CycleKind::FileLock | CycleKind::Other => remedy(
             "read-while-writing",
             "make one process read while it writes (with a thread or poll), or put a file between the processes; a pipe holds only 64 KiB",
             "",

@@ -3,9 +3,9 @@
 
 use serde::{Deserialize, Serialize};
 
+use pipemark_proc::process::{Direction, PipeEnd};
 use pipemark_proc::thread::ProcFile;
 
-use crate::deadlock::WaitCycle;
 use crate::timeline::Timeline;
 
 /// What was seen of a pipeline. Stages and pipes are in the order in which they were found.
@@ -161,6 +161,37 @@ pub struct PeerFigures {
     pub window_limited: Option<f64>,
     /// The share of the time with data to send in which TCP's send buffer limited it.
     pub buffer_limited: Option<f64>,
+}
+
+/// A file that another process has locked.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct FileLock {
+    pub path: String,
+    /// Several processes hold a lock if they have inherited its descriptor.
+    pub holders: Vec<u32>,
+    /// Whether the process tries again and again, and sleeps in between.
+    pub polled: bool,
+}
+
+/// One step of a cycle: a process, the end that it waits for, and the holder of the other end with its descriptor.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct WaitStep {
+    pub pid: u32,
+    pub name: String,
+    /// The end of a pipe that the process waits for; `None` if it waits for a child to exit, for a FIFO to be opened,
+    /// or for a lock.
+    pub on: Option<PipeEnd>,
+    pub opens: Option<(String, Direction)>,
+    pub lock: Option<FileLock>,
+    pub holder: u32,
+    pub holder_name: String,
+    pub holder_fd: u32,
+}
+
+/// A cycle of waits, starting at the oldest process.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct WaitCycle {
+    pub steps: Vec<WaitStep>,
 }
 
 impl Default for PipelineEvidence {

@@ -3,8 +3,7 @@
 use pipemark_proc::state::ThreadState;
 use pipemark_proc::topology::upstream_first;
 
-use crate::deadlock::WaitCycle;
-use crate::evidence::{MachineLimits, PipeEvidence, PipelineEvidence};
+use crate::evidence::{MachineLimits, PipeEvidence, PipelineEvidence, WaitCycle};
 use crate::interval::{EndWaits, Interval, PipeCounts, StageCounts};
 use crate::report::{PipeFigures, StageFigures};
 
@@ -67,12 +66,22 @@ impl PipelineFigures {
         figures
     }
 
+    /// The name of a stage, followed by its number if other stages have the same name.
+    pub fn name_of(&self, number: usize) -> String {
+        let StageFigures { name, label, .. } = &self.stages[number - 1];
+        if !label.is_empty() {
+            return label.clone();
+        }
+        let same = self.stages.iter().filter(|stage| stage.name == *name).count();
+        if same > 1 { format!("{name} (stage {number})") } else { name.clone() }
+    }
+
     /// The figures of some stages, as if there were no others. They are numbered anew, and keep their labels.
     pub fn subset(&self, numbers: &[usize]) -> PipelineFigures {
         let renumbered = |number: usize| numbers.iter().position(|&one| one == number).map(|at| at + 1);
         let stage = |(&old, number): (&usize, usize)| {
             let stage = self.stages.get(old - 1)?;
-            Some(StageFigures { number, label: crate::verdict::name(self, old), ..stage.clone() })
+            Some(StageFigures { number, label: self.name_of(old), ..stage.clone() })
         };
         let ends = |pipe: &PipeFigures| Some((renumbered(pipe.from)?, renumbered(pipe.to)?));
         let kept = self.pipes.iter().filter_map(|pipe| Some((pipe, ends(pipe)?))).zip(1..);
@@ -436,6 +445,7 @@ fn stage(evidence: &PipelineEvidence, interval: &Interval, place: usize, number:
             .map(|ns| {
                 (f64::from(counts.states[ThreadState::Running as usize]) / f64::from(seen.max(1)) - ns / 1e9).abs()
             }),
+        alone: counts.alone.map(|alone| f64::from(alone) / f64::from(interval.alive.max(1))),
         label: String::new(),
         same_before: 0,
         cpus: stage.cpus.clone(),

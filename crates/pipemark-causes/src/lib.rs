@@ -1,28 +1,26 @@
 //! Concludes what limits a pipeline, from what was seen of it. Pure: no clock, no processes, no files. Data flow:
 //! [`evidence`] holds the observations as plain data, [`trace`] stores them in a file, `figures` computes shares and
-//! rates from them, [`verdict`] finds the bottleneck, and [`report`] holds the result. `programs` and `remedies` have
-//! facts about known programs, as data.
+//! rates from them. Each file of [`causes`] makes hypotheses from these, with gains from `model`; [`judge`] chooses one,
+//! and [`verdict`] is its sentence with remedies. [`report`] holds the result. `programs` and `remedies` have facts about
+//! known programs, as data.
 #![forbid(unsafe_code)]
 
 mod advice;
-mod burst;
-mod calls;
-mod cpu_shortage;
-pub mod deadlock;
+pub mod cause;
+pub mod causes;
+mod conclusion;
 pub mod evidence;
 mod figures;
-mod held;
+pub mod hypothesis;
 pub mod interval;
-mod outside;
-mod peer;
+pub mod judge;
+mod model;
 mod phases;
 pub mod programs;
 mod redact;
 mod remedies;
 pub mod report;
-mod small_pipe;
-mod starts;
-mod stopped;
+mod sentences;
 pub mod timeline;
 pub mod trace;
 pub mod typed;

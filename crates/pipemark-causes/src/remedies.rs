@@ -4,11 +4,13 @@ use std::sync::LazyLock;
 
 use serde::Deserialize;
 
+use crate::cause::{Activity, Cause, CauseName};
+use crate::causes::work::activities;
 use crate::figures::PipelineFigures;
 use crate::programs::{self, base, has_option, is_called};
-use crate::report::{PipeFigures, PipelineVerdict, Remedy, StageFigures};
+use crate::report::{PipeFigures, Remedy, StageFigures};
+use crate::sentences::name;
 use crate::typed::{Segment, begins_with, names, quote, segment, split};
-use crate::verdict::{kind_name, name, reasons};
 
 /// Parallel work is advised only if at least this number of CPUs is idle.
 const MIN_IDLE_CPUS: f64 = 0.3;
@@ -27,7 +29,7 @@ pub struct RemedyRow {
     program: Vec<String>,
     #[serde(default)]
     language: Vec<String>,
-    cause: Vec<String>,
+    cause: Vec<CauseName>,
     #[serde(default)]
     has: Vec<String>,
     #[serde(default)]
@@ -52,6 +54,10 @@ pub struct RemedyRow {
     small_memory: bool,
     #[serde(default)]
     shrinks: Option<bool>,
+    #[serde(default)]
+    squeezes: Option<bool>,
+    #[serde(default)]
+    own: Option<bool>,
     command: String,
     text: String,
     #[serde(default)]
@@ -120,6 +126,23 @@ fn passes_all(stage: &StageFigures) -> bool {
     !is_work_of_children(stage) && rates.is_some_and(|(input, output)| input > 0.0 && output >= MIN_RATIO * input)
 }
 
+/// Whether a stage is known to write much less than it reads.
+fn squeezes_input(stage: &StageFigures) -> bool {
+    /// Encryption alone adds bytes; text compresses to less than this.
+    const MAX_RATIO: f64 = 0.6;
+    let rates = stage.bytes_in_per_second.zip(stage.bytes_out_per_second);
+    rates.is_some_and(|(input, output)| output < MAX_RATIO * input)
+}
+
+/// Whether a stage's program was started from a directory that isn't one of the system's, and isn't known to be written
+/// in another language than C or C++.
+fn is_own_program(stage: &StageFigures) -> bool {
+    let path = stage.words.first().map_or("", String::as_str);
+    let of_system =
+        ["/usr/", "/bin/", "/sbin/", "/lib/", "/opt/", "/nix/", "/snap/"].iter().any(|begin| path.starts_with(begin));
+    path.contains('/') && !of_system && stage.language.as_deref().is_none_or(|language| language == "c++")
+}
+
 /// Whether most of a stage's CPU time is that of processes that it started.
 fn is_work_of_children(stage: &StageFigures) -> bool {
     stage.cpu_of_children.unwrap_or(0.0) > 0.5 * stage.cpu.unwrap_or(0.0)
@@ -137,8 +160,7 @@ fn repeated_command(stage: &StageFigures) -> Option<StageFigures> {
 }
 
 impl RemedyRow {
-    fn applies_to(&self, stage: &StageFigures, verdict: &PipelineVerdict, figures: &PipelineFigures) -> bool {
-        let cause = |cause: &String| verdict.cause.starts_with(cause) || kind_name(verdict.kind) == cause;
+    fn applies_to(&self, stage: &StageFigures, cause: Cause, figures: &PipelineFigures) -> bool {
         let called = |name: &str| self.program.iter().any(|like| is_called(name, like));
         let words: Vec<&str> = stage.words.first().map(|word| base(word)).into_iter().collect();
         let program = self.program.is_empty() || called(&stage.name) || words.iter().any(|word| called(word));
@@ -150,7 +172,7 @@ impl RemedyRow {
         let lacks: Vec<&str> = self.lacks.iter().map(String::as_str).collect();
         let idle = figures.limits.idle_cpus.is_none_or(|idle| idle >= MIN_IDLE_CPUS);
         let room = !self.parallel || idle && stage.cpus.len() != 1;
-        self.cause.iter().any(cause)
+        self.cause.iter().any(|name| cause.names().contains(name))
             && program
             && (self.language.is_empty() || stage.language.as_ref().is_some_and(|own| self.language.contains(own)))
             && (self.has.is_empty() || option(&self.has))
@@ -158,13 +180,15 @@ impl RemedyRow {
             && room
             && (!self.locale || stage.collates)
             && (self.under.is_empty() || segment(figures, stage).outside(&self.under).is_some())
-            && !(self.itself && verdict.cause == "computing" && is_work_of_children(stage))
+            && !(self.itself && cause == Cause::Activity(Activity::Computing) && is_work_of_children(stage))
             && (self.by.is_empty() || self.is_started_by(stage, figures))
             && !(self.command.starts_with("parallel --pipe")
                 && (feeds_itself(stage, figures) || stage.name == "parallel"))
             && (!self.socket || sends_messages(stage, figures))
             && (!self.fed || figures.pipes.iter().any(|pipe| pipe.to == stage.number))
             && self.shrinks.is_none_or(|shrinks| shrinks != passes_all(stage))
+            && self.squeezes.is_none_or(|squeezes| squeezes == squeezes_input(stage))
+            && self.own.is_none_or(|own| own == is_own_program(stage))
             && (!self.small_memory || programs::sort_memory(&stage.words).is_some_and(|bytes| bytes < SMALL_MEMORY))
     }
 
@@ -201,8 +225,8 @@ impl RemedyRow {
 }
 
 /// Remedies for the stage of a verdict.
-pub fn of_stage(stage: &StageFigures, verdict: &PipelineVerdict, figures: &PipelineFigures) -> Vec<Remedy> {
-    let rows: Vec<&RemedyRow> = TABLE.iter().filter(|row| row.applies_to(stage, verdict, figures)).collect();
+pub fn of_stage(stage: &StageFigures, cause: Cause, figures: &PipelineFigures) -> Vec<Remedy> {
+    let rows: Vec<&RemedyRow> = TABLE.iter().filter(|row| row.applies_to(stage, cause, figures)).collect();
     let typed = segment(figures, stage);
     // Rows for the name as typed, such as zcat. If there are none, rows for the program that runs, such as gzip.
     let typed_as =
@@ -221,7 +245,7 @@ pub fn of_stage(stage: &StageFigures, verdict: &PipelineVerdict, figures: &Pipel
     let mut own: Vec<Remedy> =
         if named.is_empty() { own } else { named }.into_iter().map(|row| row.remedy(&typed)).collect();
     // The stage already runs several processes at a time, so remedies that need more CPUs are omitted.
-    own.extend(repeated_command(stage).and_then(|command| of_program(&command, verdict, figures, false)));
+    own.extend(repeated_command(stage).and_then(|command| of_program(&command, cause, figures, false)));
     let any = rows.iter().filter(|row| !is_own(row)).map(|row| row.remedy(&typed));
     // Rows for any program apply only if no row for this program does.
     if own.is_empty() { any.take(MAX_REMEDIES).collect() } else { own.into_iter().take(MAX_REMEDIES).collect() }
@@ -232,34 +256,25 @@ pub fn of_less_work(figures: &PipelineFigures) -> Vec<Remedy> {
     /// A stage that uses fewer CPUs than this gets no remedy.
     const MIN_CPUS: f64 = 0.2;
     let cpu = |stage: &StageFigures| stage.cpu.unwrap_or(stage.computing) * stage.present;
-    let computing = PipelineVerdict { cause: "computing".to_owned(), ..PipelineVerdict::default() };
     let mut stages: Vec<&StageFigures> = figures.stages.iter().filter(|stage| cpu(stage) >= MIN_CPUS).collect();
     stages.sort_by(|a, b| cpu(b).total_cmp(&cpu(a)));
-    let computing = |stage: &StageFigures| of_program(stage, &computing, figures, false);
+    let computing = |stage: &StageFigures| of_program(stage, Cause::Activity(Activity::Computing), figures, false);
     named_once(figures, stages.into_iter().filter_map(|stage| Some((stage, computing(stage)?))))
 }
 
 /// The best remedy for each of the two stages of a verdict that finds them about equally busy.
-pub fn of_two(figures: &PipelineFigures, verdict: &PipelineVerdict) -> Vec<Remedy> {
-    let stages = [verdict.stage, verdict.next].into_iter().flatten();
+pub fn of_two(figures: &PipelineFigures, stages: [Option<usize>; 2]) -> Vec<Remedy> {
+    let stages = stages.into_iter().flatten();
     let stages = stages.filter_map(|number| figures.stages.get(number - 1));
-    let of_stage = |stage: &StageFigures| {
-        let cause = reasons(stage)[0].0.to_owned();
-        of_program(stage, &PipelineVerdict { cause, ..PipelineVerdict::default() }, figures, true)
-    };
+    let of_stage = |stage: &StageFigures| of_program(stage, Cause::Activity(activities(stage)[0].0), figures, true);
     named_once(figures, stages.filter_map(|stage| Some((stage, of_stage(stage)?))))
 }
 
 /// The first row of the table that applies to a stage's program. Rows that need more CPUs apply only if `parallel` is
 /// set.
-fn of_program(
-    stage: &StageFigures,
-    verdict: &PipelineVerdict,
-    figures: &PipelineFigures,
-    parallel: bool,
-) -> Option<Remedy> {
+fn of_program(stage: &StageFigures, cause: Cause, figures: &PipelineFigures, parallel: bool) -> Option<Remedy> {
     let mut rows = TABLE.iter().filter(|row| !row.program.is_empty() && (parallel || !row.parallel));
-    let row = rows.find(|row| row.applies_to(stage, verdict, figures))?;
+    let row = rows.find(|row| row.applies_to(stage, cause, figures))?;
     Some(row.remedy(&segment(figures, stage)))
 }
 
@@ -283,7 +298,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     use super::*;
-    use crate::report::VerdictKind;
+    use crate::cause::all_causes;
     use crate::verdict::tests::{line, stage};
 
     fn words(text: &str) -> Vec<String> {
@@ -295,9 +310,8 @@ mod tests {
         let one = StageFigures { name: base(&words[0]).to_owned(), words, ..stage(1, 99, 1, 0) };
         let mut figures = line(vec![one.clone(), stage(2, 5, 95, 0)]);
         change(&mut figures);
-        let verdict =
-            PipelineVerdict { cause: cause.to_owned(), kind: VerdictKind::Stage, ..PipelineVerdict::default() };
-        of_stage(&figures.stages[0], &verdict, &figures)
+        let cause = all_causes().into_iter().find(|one| one.words().starts_with(cause)).unwrap();
+        of_stage(&figures.stages[0], cause, &figures)
     }
 
     fn ids_of(remedies: Vec<Remedy>) -> Vec<String> {
@@ -352,7 +366,8 @@ mod tests {
         assert_eq!(of("./rows 5", Some("d")), ["d-no-flush"]);
         // Languages without a remedy of their own get general advice.
         assert_eq!(of("./rows 5", Some("ada")), ["buffer-output"]);
-        assert_eq!(of("./rows 5", None), ["buffer-output"]);
+        assert_eq!(of("./rows 5", None), ["c-setvbuf"]);
+        assert_eq!(of("age -r key", None), ["buffer-output"], "its users don't change its code");
         assert_eq!(of("/usr/lib/R/bin/exec/R --file=rows.R", None), ["r-write-lines"]);
         assert_eq!(of("/opt/node rows.js", Some("c++")), ["node-write"], "what is known about the program counts");
         assert_eq!(of("java -cp clojure.jar clojure.main rows.clj", None), ["clojure-flush-on-newline"]);
@@ -491,6 +506,43 @@ mod tests {
         let commands = |typed: &str| found(typed, "small reads and writes", |_| {})[0].command.clone();
         assert_eq!(commands("dd if=f bs=512 status=none"), "dd if=f status=none bs=32k");
         assert_eq!(commands("dd if=f bs=512 count=9"), "");
+    }
+
+    #[test]
+    fn the_table_names_the_causes_that_occur_and_no_others() {
+        let occurring: BTreeSet<CauseName> = all_causes().into_iter().flat_map(Cause::names).copied().collect();
+        let named: BTreeSet<CauseName> = TABLE.iter().flat_map(|row| &row.cause).copied().collect();
+        let groups = [CauseName::Waiting];
+        assert!(named.is_subset(&occurring), "{:?} never occur", named.difference(&occurring));
+        let without: Vec<_> = occurring.difference(&named).filter(|name| !groups.contains(name)).collect();
+        assert!(without.is_empty(), "{without:?} have no remedy");
+    }
+
+    #[test]
+    fn remedies_depend_on_the_options_beside_them() {
+        let small = |typed: &str| ids_of(found(typed, "small reads and writes", |_| {}));
+        assert_eq!(small("dd bs=1 skip=1000"), ["dd-skip-bytes"]);
+        assert_eq!(found("dd bs=1 skip=1000", "small reads and writes", |_| {})[0].command, "");
+        assert_eq!(
+            (small("dd bs=1 seek=9"), small("dd bs=8")),
+            (vec!["dd-bs-count".to_owned()], vec!["dd-bs".to_owned()])
+        );
+        let computing = |typed: &str| ids(typed, "computing");
+        assert_eq!(computing("parallel --pipe -N 1 jq .a"), ["parallel-records"]);
+        assert_eq!(computing("parallel --pipe --block 1M jq .a"), ["parallel-block"]);
+        assert!(computing("samtools collate -O x").is_empty() && computing("samtools sort x") == ["samtools-threads"]);
+        let ssh = |rates: Option<(f64, f64)>| {
+            ids_of(found("ssh host cat", "computing", |figures| {
+                figures.stages[0].bytes_in_per_second = rates.map(|(input, _)| input);
+                figures.stages[0].bytes_out_per_second = rates.map(|(_, output)| output);
+            }))
+        };
+        assert_eq!(
+            (ssh(Some((26e6, 5e6))), ssh(Some((26e6, 26e6)))),
+            (vec!["ssh-no-compression".to_owned()], vec!["ssh-cipher".to_owned()])
+        );
+        assert_eq!(ids("gawk {print}", "output buffered (held)"), ["awk-fflush"]);
+        assert_eq!(ids("awk {print}", "output buffered (held)"), ["awk-flush"]);
     }
 
     #[test]

@@ -1,17 +1,10 @@
-//! The report on a pipeline, as `why --json` writes it and records store it.
+//! The form of the report on a pipeline, as `why --json` writes it and records store it.
 
 use serde::{Deserialize, Serialize};
 
-use pipemark_model::Watched;
-use pipemark_proc::state::ThreadState;
 use pipemark_proc::thread::ProcFile;
 
-use crate::evidence::{PeerFigures, PipelineEvidence};
-use crate::figures::PipelineFigures;
-use crate::interval::Interval;
-use crate::phases::phases;
-use crate::timeline::Timeline;
-use crate::verdict;
+use crate::evidence::PeerFigures;
 
 /// The report on a pipeline, as written by `--json`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -89,10 +82,57 @@ pub struct PipelineVerdict {
     /// Whether the evidence rules out other causes.
     #[serde(default)]
     pub sure: Certainty,
+    /// How many times as fast the pipeline would be without the cause; null if nothing moves, or if it can't be told.
+    #[serde(default)]
+    pub gain: Option<GainRange>,
+    /// What the cause rests on.
+    #[serde(default)]
+    pub quality: Option<Quality>,
+    /// All causes that were considered, the chosen one first, the others by gain. Which ones there are may change.
+    #[serde(default)]
+    pub hypotheses: Vec<HypothesisRecord>,
     /// Remedies for the programs and causes that were found, the best first.
     #[serde(default)]
     pub remedies: Vec<Remedy>,
     pub advice: Vec<String>,
+}
+
+/// How many times as fast the pipeline would be without a cause.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct GainRange {
+    pub low: f64,
+    /// Null if overhead, which can't be distinguished from work, makes it unknown.
+    pub high: Option<f64>,
+}
+
+/// What a claim rests on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "lowercase")]
+pub enum Quality {
+    /// The kernel says so.
+    Proved,
+    /// Counters or samples show it.
+    Measured,
+    /// It follows from what is known about programs, or from what was not seen.
+    Inferred,
+}
+
+/// A cause that was considered.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct HypothesisRecord {
+    pub cause: String,
+    pub stage: Option<usize>,
+    pub pipe: Option<usize>,
+    pub gain: Option<GainRange>,
+    /// The share of its place's time that the cause explains, from 0 to 1.
+    pub explains: f64,
+    pub quality: Quality,
+    pub text: String,
+    /// Why it wasn't chosen; null for the chosen one.
+    pub why_not: Option<String>,
 }
 
 /// How sure a verdict is.
@@ -209,6 +249,9 @@ pub struct StageFigures {
     /// corrected by this difference. Null if the counters are missing.
     #[serde(default)]
     pub sampling_error: Option<f64>,
+    /// The share of the whole time in which this stage alone was busy; `None` if not counted.
+    #[serde(skip)]
+    pub alone: Option<f64>,
     /// The stage's name, with its number if other stages of the whole pipeline have the same name; empty if not set.
     #[serde(skip)]
     pub label: String,
@@ -320,123 +363,4 @@ pub struct PipeFigures {
     /// The part of the waits of both ends that a buffer would save, from 0 to 1; null if unknown.
     #[serde(skip)]
     pub absorbable: Option<f64>,
-}
-
-/// If the error of a stage's sampled shares is larger than this, the samples are reported as rough.
-const MAX_SAMPLING_ERROR: f64 = 0.05;
-
-impl PipelineReport {
-    /// Converts the report to the form in which result files store it.
-    ///
-    /// # Errors
-    /// When a figure is not a number.
-    pub fn record(&self) -> serde_json::Result<Watched> {
-        serde_json::value::to_raw_value(self).map(Watched)
-    }
-
-    /// Reads the report from the form in which result files store it.
-    ///
-    /// # Errors
-    /// When the result file has another form.
-    pub fn from_record(watched: &Watched) -> serde_json::Result<PipelineReport> {
-        serde_json::from_str(watched.0.get())
-    }
-
-    /// The report on all that was seen.
-    pub fn of(evidence: &PipelineEvidence) -> PipelineReport {
-        let figures = PipelineFigures::of(evidence, &evidence.timeline.total());
-        let phases = if figures.cycle.is_some() { Vec::new() } else { phases(evidence) };
-        let longest = phases.iter().max_by(|a, b| (a.end - a.begin).total_cmp(&(b.end - b.begin)));
-        let verdict = match longest {
-            Some(phase) if phases.len() > 1 => phase.verdict.clone(),
-            _ if figures.stages.is_empty() && !evidence.has_proc => PipelineVerdict::unknown(
-                "no /proc",
-                "Nothing to sample: /proc is not mounted; as root: mount -t proc proc /proc",
-            ),
-            _ if figures.stages.is_empty() && evidence.alive => verdict::too_short(figures.samples),
-            _ => verdict::verdict(&figures),
-        };
-        let verdict = match evidence.exit_code {
-            Some(code) => verdict::of_failed(verdict, code),
-            None => verdict,
-        };
-        let names = || figures.stages.iter().map(|stage| stage.name.as_str()).collect::<Vec<_>>().join(" | ");
-        PipelineReport {
-            schema: "pipemark-why/1".to_owned(),
-            pipeline: evidence.pipeline.clone().unwrap_or_else(names),
-            verdict,
-            phases: if phases.len() > 1 { phases } else { Vec::new() },
-            seconds: figures.seconds,
-            samples: figures.samples,
-            samples_per_second: f64::from(figures.samples) / figures.seconds.max(1e-3),
-            access: evidence.access,
-            own_cpu: evidence.own_seconds / evidence.elapsed.max(1e-3),
-            notes: notes(evidence, &figures),
-            stages: figures.stages,
-            pipes: figures.pipes,
-            places: figures.places,
-        }
-    }
-
-    /// Adds each stage's activity over time.
-    pub fn add_moments(&mut self, timeline: &Timeline) {
-        let round = |number: f64| (number * 1e3).round() / 1e3;
-        let moment = |interval: &Interval, place: usize| {
-            let seen: u32 = interval.stages.get(place)?.states.iter().sum();
-            let share = |state| f64::from(interval.stages[place].states[state as usize]) / f64::from(seen.max(1));
-            let (starved, blocked) = (round(share(ThreadState::Starved)), round(share(ThreadState::Blocked)));
-            let seconds = round(interval.begin + interval.seconds / 2.0);
-            let unknown = share(ThreadState::Unknown);
-            let busy = round((1.0 - starved - blocked - unknown).max(0.0));
-            (seen > 0).then_some(StageMoment { seconds, busy, starved, blocked })
-        };
-        for (stage, &place) in self.stages.iter_mut().zip(&self.places) {
-            stage.moments = timeline.intervals.iter().filter_map(|interval| moment(interval, place)).collect();
-        }
-    }
-
-    /// The busy share of each stage in each of the last `count` intervals, from 0 to 1.
-    pub fn history(&self, timeline: &Timeline, count: usize) -> Vec<Vec<f64>> {
-        let recent = &timeline.intervals[timeline.intervals.len().saturating_sub(count)..];
-        self.places.iter().map(|&place| recent.iter().map(|interval| interval.busy(place)).collect()).collect()
-    }
-}
-
-fn notes(evidence: &PipelineEvidence, figures: &PipelineFigures) -> Vec<String> {
-    let mut notes = Vec::new();
-    match evidence.access {
-        ProcFile::Syscall => {}
-        ProcFile::Wchan => notes.push(
-            "/proc/PID/syscall is unreadable here (kernel.yama.ptrace_scope), so pipemark reads /proc/PID/wchan, which shows less about waits in poll and splice; for full detail, start the pipeline with 'pipemark why', or run pipemark as root"
-                .to_owned(),
-        ),
-        ProcFile::Stat => notes.push(
-            "here, pipemark sees only whether a thread runs or sleeps, and infers the rest; to see more, run pipemark as the pipeline's user, or as root"
-                .to_owned(),
-        ),
-    }
-    if let (false, [alone]) = (evidence.started, &figures.stages[..])
-        && evidence.pipes.is_empty()
-        && !alone.hidden
-    {
-        notes.push(format!("no pipe connects {} to another process", alone.name));
-    }
-    let hidden = figures.stages.iter().filter(|stage| stage.hidden);
-    let hidden: Vec<String> = hidden.map(|stage| verdict::name(figures, stage.number)).collect();
-    if !hidden.is_empty() {
-        notes.push(format!(
-            "{}: another user's process; pipemark sees only whether it runs or sleeps; run pipemark as root to see more",
-            hidden.join(", ")
-        ));
-    }
-    let error = |stage: &StageFigures| stage.sampling_error.filter(|&error| error > MAX_SAMPLING_ERROR);
-    let rough = figures.stages.iter().filter_map(|stage| Some((error(stage)?, stage.number)));
-    if let Some((error, number)) = rough.max_by(|a, b| a.0.total_cmp(&b.0)) {
-        notes.push(format!(
-            "samples are rough; shares corrected by kernel counters ({} by {:.0} percentage points)",
-            verdict::name(figures, number),
-            error * 100.0
-        ));
-    }
-    notes
 }

@@ -185,7 +185,7 @@ mod tests {
     use super::*;
     use crate::evidence::PipeEvidence;
     use crate::interval::PipeCounts;
-    use crate::report::PipelineReport;
+    use crate::report::{PipelineReport, PipelineVerdict};
     use crate::timeline::Timeline;
 
     fn evidence() -> PipelineEvidence {
@@ -285,6 +285,27 @@ mod tests {
                 PipelineReport::of(&evidence);
             }
         }
+    }
+
+    #[test]
+    fn redacted_recordings_give_the_same_verdicts() {
+        let directory = std::fs::read_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/real/traces")).unwrap();
+        let paths = directory.map(|entry| entry.unwrap().path());
+        let traces: Vec<_> = paths.filter(|path| path.extension().is_some_and(|end| end == "trace")).collect();
+        assert!(traces.len() > 50, "{}", traces.len());
+        let judged = |evidence: &PipelineEvidence| {
+            let PipelineVerdict { kind, stage, pipe, reason, gain, .. } = PipelineReport::of(evidence).verdict;
+            (kind, stage, pipe, reason, gain)
+        };
+        let mut differ = Vec::new();
+        for path in traces {
+            let evidence = read(&mut std::fs::File::open(&path).unwrap()).unwrap();
+            let (before, after) = (judged(&evidence), judged(&redact(&evidence)));
+            if before != after {
+                differ.push(format!("{}: {before:?} and {after:?}", path.display()));
+            }
+        }
+        assert!(differ.is_empty(), "{differ:#?}");
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::{Duration, Instant};
 
-use pipemark_causes::deadlock::WaitCycle;
+use pipemark_causes::evidence::WaitCycle;
 use pipemark_causes::interval::{Interval, PipeCounts, StageCounts};
 use pipemark_causes::{MachineLimits, PeerFigures, Timeline};
 use pipemark_host::ControlGroups;

@@ -1,5 +1,6 @@
 //! Lays out the report on a pipeline: stages and pipes, then the verdict. The columns are in `columns`.
 
+use pipemark_causes::report::{GainRange, HypothesisRecord, Quality};
 use pipemark_causes::verdict::percent;
 use pipemark_causes::{Phase, PipeFigures, PipelineReport, Remedy, StageFigures, StageMoment};
 use pipemark_model::{ByteSize, ColumnUnit, Unit, counted};
@@ -55,6 +56,46 @@ fn conclude(sheet: &mut Sheet, report: &PipelineReport) {
             sheet.notes([Note::command(command)]);
         }
     }
+}
+
+/// Adds the causes that were considered: the gain without each, what it rests on, and why it wasn't chosen.
+pub fn explain(sheet: &mut Sheet, report: &PipelineReport) {
+    let gain = |found: &HypothesisRecord| match found.gain {
+        None => "–".to_owned(),
+        Some(GainRange { low, high: Some(high) }) if high - low < 0.05 => format!("{low:.1}×"),
+        Some(GainRange { low, high: Some(high) }) => format!("{low:.1}–{high:.1}×"),
+        Some(GainRange { low, high: None }) => format!("≥ {low:.1}×"),
+    };
+    let place = |found: &HypothesisRecord| match (found.stage, found.pipe) {
+        (Some(stage), _) => stage_name(report, stage),
+        (None, Some(pipe)) => {
+            let ends = report.pipes.iter().find(|one| one.number == pipe).map(|one| (one.from, one.to));
+            ends.map(|(from, to)| format!("pipe {from} to {to}")).unwrap_or_default()
+        }
+        (None, None) => "all".to_owned(),
+    };
+    let rests = |found: &HypothesisRecord| match found.quality {
+        Quality::Proved => "proved",
+        Quality::Measured => "measured",
+        Quality::Inferred => "inferred",
+    };
+    let table = Table::of(&report.verdict.hypotheses)
+        .column(Column::words("place", "place"), |found| Cell::text(place(found)))
+        .column(Column::words("cause", "cause").fit(Fit::Elastic), |found| Cell::text(found.cause.clone()))
+        .column(Column::figures("gain", "without it"), |found| Cell::shown(gain(found)))
+        .column(Column::figures("explains", "explains"), |found| Cell::shown(percent(found.explains)))
+        .column(Column::words("quality", ""), |found| Cell::text(rests(found)))
+        .column(Column::words("why_not", "why not"), |found| {
+            Cell::text(found.why_not.clone().unwrap_or_else(|| "chosen".to_owned()))
+        });
+    sheet.heading(2, "Causes considered");
+    sheet.grid(table.grid());
+}
+
+/// A stage as the table of stages shows it.
+fn stage_name(report: &PipelineReport, number: usize) -> String {
+    let name = report.stages.iter().find(|stage| stage.number == number).map_or("", |stage| stage.name.as_str());
+    format!("{number} {name}")
 }
 
 fn grid(report: &PipelineReport, history: &[Vec<f64>], busiest_first: bool, view: View) -> Grid {

@@ -6,7 +6,8 @@ use std::net::SocketAddr;
 use std::time::Instant;
 
 use pipemark_causes::PeerFigures;
-use pipemark_causes::deadlock::{FileLock, WaitingProcess, cycle};
+use pipemark_causes::causes::deadlock::{WaitingProcess, cycle};
+use pipemark_causes::evidence::FileLock;
 use pipemark_causes::interval::StageCounts;
 use pipemark_proc::connections::{self, SocketState};
 use pipemark_proc::locks::{self, LockedFile, Locks};
@@ -280,8 +281,14 @@ impl Watcher {
             let own: BTreeSet<u64> = own_sockets(&self.stages[at], &self.known);
             let leads =
                 |inode: u64| sockets.get(&inode).filter(|state| state.peer.is_none_or(|peer| !own.contains(&peer)));
+            // A socket that listens leads to nobody.
+            let listens = |state: &SocketState| state.tcp.as_ref().is_some_and(|tcp| tcp.remote.port() == 0);
             // If the stage also holds a socket's peer, the socket only wakes the stage itself.
-            let found = found.into_iter().find_map(|(inode, sends)| Some((inode, sends, leads(inode)?)));
+            let mut known = found.iter().filter_map(|&(inode, sends)| Some((inode, sends, leads(inode)?)));
+            if known.clone().all(|(_, _, state)| listens(state)) && known.clone().next().is_some() {
+                self.stages[at].waits_for = Some("clients to connect");
+            }
+            let found = known.find(|(_, _, state)| !listens(state));
             let Some((inode, sends, state)) = found else { continue };
             let stage = &mut self.stages[at];
             if stage.socket.inode != inode {

@@ -1,6 +1,9 @@
 use super::*;
+use crate::cause::Activity;
+use crate::causes::work::activities;
 use crate::evidence::{MachineLimits, PeerFigures};
 use crate::report::PipeFigures;
+use crate::report::{Certainty, StageFigures};
 
 /// A stage that computes, is starved and is blocked for these shares of the time, in per cent.
 pub(crate) fn stage(number: usize, busy: u32, starved: u32, blocked: u32) -> StageFigures {
@@ -442,21 +445,21 @@ fn a_deliberate_rate_limit_is_named_whatever_the_wait() {
 #[test]
 fn a_stage_that_wants_a_cpu_is_not_reported_as_waiting() {
     let ssh = StageFigures { computing: 0.27, waiting_for_cpu: 0.24, network: 0.39, ..stage(1, 90, 10, 0) };
-    assert_eq!(reasons(&ssh)[..2], [("computing", 0.27), ("waiting for the network", 0.39)]);
+    assert_eq!(activities(&ssh)[..2], [(Activity::Computing, 0.27), (Activity::Network, 0.39)]);
     let slow = StageFigures { network: 0.6, ..ssh };
-    assert_eq!(reasons(&slow)[0].0, "waiting for the network");
+    assert_eq!(activities(&slow)[0].0.words(), "waiting for the network");
 }
 
 #[test]
 fn kernel_time_of_disk_requests_is_not_computing() {
     let direct =
         StageFigures { computing: 0.41, waiting_for_cpu: 0.09, disk: 0.49, kernel: Some(0.4), ..stage(1, 99, 0, 1) };
-    assert_eq!(reasons(&direct)[0].0, "waiting for the disk");
-    assert_eq!(reasons(&StageFigures { kernel: Some(0.1), ..direct.clone() })[0].0, "computing");
+    assert_eq!(activities(&direct)[0].0.words(), "waiting for the disk");
+    assert_eq!(activities(&StageFigures { kernel: Some(0.1), ..direct.clone() })[0].0.words(), "computing");
     let syncs = StageFigures { computing: 0.51, disk: 0.47, kernel: Some(0.36), ..direct.clone() };
-    assert_eq!(reasons(&syncs)[0].0, "waiting for the disk");
+    assert_eq!(activities(&syncs)[0].0.words(), "waiting for the disk");
     let sleeps = StageFigures { computing: 0.02, kernel: Some(0.02), disk: 0.31, sleep: 0.65, ..direct };
-    assert_eq!(reasons(&sleeps)[0].0, "sleeping");
+    assert_eq!(activities(&sleeps)[0].0.words(), "sleeping");
 }
 
 #[test]

@@ -59,6 +59,9 @@ pub struct WhyOptions {
     /// Conclude from the trace in FILE, without a pipeline
     #[arg(long, value_name = "FILE", conflicts_with_all = ["words", "command", "name", "time", "record", "no_touch"])]
     replay: Option<PathBuf>,
+    /// Also list the other causes that were considered, with the gain without each, and why they weren't chosen
+    #[arg(long)]
+    explain: bool,
     /// In the trace, replace arguments and names of files, hosts and unknown programs by placeholders
     #[arg(long, requires = "trace")]
     redact: bool,
@@ -252,25 +255,31 @@ pub fn run(options: &WhyOptions, keep: Keep<'_>) -> VerbResult {
         let evidence = read_trace(path)?;
         options.keep_trace(&evidence)?;
         let report = PipelineReport::of(&evidence);
-        return write(watched, &Quiet, &report, || print(&Quiet.sheet(&report)));
+        let view = Quiet { explain: options.explain };
+        return write(watched, &view, &report, || print(&view.sheet(&report)));
     }
+    let explain = options.explain;
     let trace: KeepEvidence<'_> = &|evidence| options.keep_trace(evidence);
     match watch_target(watched)? {
         WatchTarget::Live => list(watched, "why"),
         WatchTarget::Processes(pids) => {
             let time = options.time.unwrap_or(Duration::from_secs(2));
-            let (report, key) = sample_running(watched, &pids, Some(time), &mut Quiet, keep, trace)?;
+            let mut view = Quiet { explain };
+            let (report, key) = sample_running(watched, &pids, Some(time), &mut view, keep, trace)?;
             if report.stages.is_empty() && key.is_none() {
-                write(watched, &Quiet, &report, || Ok(()))?;
+                write(watched, &view, &report, || Ok(()))?;
                 return Err(ExitError::failed(&report.verdict.text));
             }
-            write(watched, &Quiet, &report, || print(&Quiet.sheet(&report)))?;
+            write(watched, &view, &report, || print(&view.sheet(&report)))?;
             exit_for(key)
         }
         WatchTarget::Start(command, text) if is_free() => {
-            start(watched, command, &text, options.time, &mut Brief(Progress::new(false)), keep, trace)
+            let mut view = Brief { progress: Progress::new(false), explain };
+            start(watched, command, &text, options.time, &mut view, keep, trace)
         }
-        WatchTarget::Start(command, text) => start(watched, command, &text, options.time, &mut Quiet, keep, trace),
+        WatchTarget::Start(command, text) => {
+            start(watched, command, &text, options.time, &mut Quiet { explain }, keep, trace)
+        }
     }
 }
 
@@ -294,23 +303,46 @@ pub fn print(sheet: &Sheet) -> VerbResult {
     Ok(FormatOption::default().print(sheet, None)?)
 }
 
-/// Shows nothing.
-struct Quiet;
+/// The sheet shown at the end, with the other causes if `explain` is set.
+fn final_sheet(report: &PipelineReport, explain: bool) -> Sheet {
+    let mut sheet = sheet::why(report);
+    if explain {
+        sheet::explain(&mut sheet, report);
+    }
+    sheet
+}
 
-impl WatchView for Quiet {}
+/// Shows nothing before the end.
+struct Quiet {
+    explain: bool,
+}
+
+impl WatchView for Quiet {
+    fn sheet(&self, report: &PipelineReport) -> Sheet {
+        final_sheet(report, self.explain)
+    }
+}
 
 /// Shows the latest verdict on one line.
-struct Brief(Progress);
+struct Brief {
+    progress: Progress,
+    explain: bool,
+}
 
 impl WatchView for Brief {
+    fn sheet(&self, report: &PipelineReport) -> Sheet {
+        final_sheet(report, self.explain)
+    }
+
     fn show(&mut self, watcher: &Watcher, timeline: &Timeline) {
         if let Some(last) = timeline.intervals.last() {
-            self.0.show(&neutral(&verdict(&PipelineFigures::of(&watcher.evidence(Timeline::default()), last)).text));
+            self.progress
+                .show(&neutral(&verdict(&PipelineFigures::of(&watcher.evidence(Timeline::default()), last)).text));
         }
     }
 
     fn close(&mut self, _: &Watcher) {
-        self.0.clear();
+        self.progress.clear();
     }
 }
 

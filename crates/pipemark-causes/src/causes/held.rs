@@ -2,10 +2,11 @@
 
 use pipemark_model::ByteSize;
 
+use crate::cause::{Cause, HeldKind};
 use crate::figures::PipelineFigures;
+use crate::hypothesis::{Hypothesis, Scene};
 use crate::programs;
-use crate::report::{PipeFigures, PipelineVerdict, StageFigures, VerdictKind};
-use crate::verdict::name;
+use crate::report::{PipeFigures, Quality, StageFigures};
 
 /// The minimum time without output, in seconds.
 const MIN_SILENCE: f64 = 1.0;
@@ -35,7 +36,7 @@ fn nothing_arrived(figures: &PipelineFigures, stage: &StageFigures) -> bool {
 
 /// The bytes that a stage has read since it wrote. Its own count may include files, such as its libraries; the bytes
 /// that its writers wrote don't.
-fn held_bytes(figures: &PipelineFigures, stage: &StageFigures) -> ByteSize {
+pub fn held_bytes(figures: &PipelineFigures, stage: &StageFigures) -> ByteSize {
     let own = stage.held_bytes.unwrap_or(0);
     let rate = |pipe: &PipeFigures| {
         let writer = &figures.stages[pipe.from - 1];
@@ -52,7 +53,7 @@ fn outside_waits(stage: &StageFigures) -> f64 {
 }
 
 /// Whether a stage has read something and written none of it.
-fn holds(figures: &PipelineFigures, stage: &StageFigures) -> bool {
+pub fn holds(figures: &PipelineFigures, stage: &StageFigures) -> bool {
     let waits = |number: usize| figures.stages[number - 1].starved >= MIN_READER_WAITS;
     let mut readers = figures.pipes.iter().filter(|pipe| pipe.from == stage.number).peekable();
     // A filter at the end writes to a file or to a process outside the pipeline.
@@ -75,14 +76,35 @@ fn holds(figures: &PipelineFigures, stage: &StageFigures) -> bool {
 
 /// The upstream program whose output never ends, if this stage has read some of it and writes nothing before the end of
 /// its input.
-fn endless_source<'f>(figures: &'f PipelineFigures, stage: &StageFigures) -> Option<&'f StageFigures> {
+pub fn source_without_end<'f>(figures: &'f PipelineFigures, stage: &StageFigures) -> Option<&'f StageFigures> {
     let waits = programs::needs_end(&stage.words) || programs::compresses(&stage.words);
     if !(reads_silently(stage) && stage.busy < AT_WORK && waits) {
         return None;
     }
-    let before = |number: usize| figures.pipes.iter().find(|pipe| pipe.to == number).map(|pipe| pipe.from);
-    let upstream = std::iter::successors(before(stage.number), |&number| before(number)).take(figures.stages.len());
-    upstream.map(|number| &figures.stages[number - 1]).find(|stage| programs::follows(&stage.words))
+    upstream(figures, stage).find(|stage| programs::follows(&stage.words))
+}
+
+/// The stages before a stage, the nearest first.
+fn upstream<'f>(figures: &'f PipelineFigures, stage: &StageFigures) -> impl Iterator<Item = &'f StageFigures> {
+    let before = move |number: usize| figures.pipes.iter().find(|pipe| pipe.to == number).map(|pipe| pipe.from);
+    let numbers = std::iter::successors(before(stage.number), move |&number| before(number));
+    numbers.take(figures.stages.len()).map(|number| &figures.stages[number - 1])
+}
+
+/// Whether a stage's input never ends, as far as that is known. What a stage keeps of other input comes at the end, so
+/// it doesn't make the pipeline slow.
+fn has_endless_input(figures: &PipelineFigures, stage: &StageFigures) -> bool {
+    let endless = |source: &StageFigures| {
+        let fed = figures.pipes.iter().any(|pipe| pipe.to == source.number);
+        // A connection may stay open, and a loop of the shell may have no end.
+        let connected =
+            !fed && source.peer.as_ref().is_some_and(|peer| !peer.pipe) && programs::program(&source.words) == "curl";
+        let shell = ["sh", "bash", "dash", "zsh", "ksh", "sleep", "busybox"].contains(&source.name.as_str());
+        let typed = figures.typed.as_deref().unwrap_or_default();
+        let loops = ["while :", "while true", "until false", "for ((;;))"].iter().any(|words| typed.contains(words));
+        programs::follows(&source.words) || connected || !fed && shell && loops
+    };
+    upstream(figures, stage).any(endless)
 }
 
 /// Whether a stage has read something and written nothing for a while.
@@ -98,7 +120,7 @@ fn reader_waits(figures: &PipelineFigures, stage: &StageFigures) -> bool {
 }
 
 /// If a stage keeps a reader waiting because it fills its buffer before it writes, the option that makes it do so.
-fn filling(figures: &PipelineFigures, stage: &StageFigures) -> Option<&'static str> {
+pub fn filling_option(figures: &PipelineFigures, stage: &StageFigures) -> Option<&'static str> {
     let option = programs::fills_first(&stage.words)?;
     let is_last = !figures.pipes.iter().any(|pipe| pipe.from == stage.number);
     (reads_silently(stage) && (is_last || reader_waits(figures, stage))).then_some(option)
@@ -124,86 +146,46 @@ fn may_hold(figures: &PipelineFigures, stage: &StageFigures) -> bool {
         && !programs::writes_at_once(&stage.words)
 }
 
-/// The verdict that a stage holds its output back: that it stores all of its input, or, if no other stage works, that
-/// its output is in a buffer.
-pub fn held_verdict(figures: &PipelineFigures) -> Option<PipelineVerdict> {
+/// Stages that keep their output: one that stores all of its input, or, if no other stage works, one whose output is in
+/// a buffer.
+pub fn assess(scene: &Scene) -> Vec<Hypothesis> {
+    let figures = scene.figures;
     let keeps_waiting = |stage: &StageFigures| reads_silently(stage) && reader_waits(figures, stage);
-    let stores_all = |stage: &&StageFigures| programs::stores_input(&stage.words) && keeps_waiting(stage);
-    if let Some(stage) = figures.stages.iter().find(stores_all) {
-        let text = format!(
-            "{name} stores all of its input before it writes: it has read {} and written nothing for {:.1} s. The stages after {name} can't work at the same time as those before it.",
-            held_bytes(figures, stage),
-            stage.seconds_silent.unwrap_or(0.0),
-            name = name(figures, stage.number)
-        );
-        let verdict = PipelineVerdict::new(VerdictKind::Held, "storing all input", text);
-        let cause = "storing all input before writing".to_owned();
-        return Some(PipelineVerdict { stage: Some(stage.number), cause, ..verdict });
-    }
-    let works = |stage: &&StageFigures| (stage.computing + stage.disk) * stage.present > AT_WORK;
-    if figures.stages.iter().any(|stage| works(&stage)) {
-        return None;
-    }
-    let endless = |stage| Some((stage, endless_source(figures, stage)?));
-    if let Some((stage, source)) = figures.stages.iter().find_map(endless) {
-        let (until, cause) = if programs::compresses(&stage.words) {
-            ("a block is full or its input ends", "collecting a block to compress")
-        } else {
-            ("the end of its input", "waiting for the end of its input")
-        };
-        let text = format!(
-            "{name} writes nothing before {until}, and {} never ends: {name} has read {} and written nothing for {:.1} s.",
-            name(figures, source.number),
-            held_bytes(figures, stage),
-            stage.seconds_silent.unwrap_or(0.0),
-            name = name(figures, stage.number)
-        );
-        let verdict = PipelineVerdict::new(VerdictKind::Held, cause, text);
-        return Some(PipelineVerdict { stage: Some(stage.number), cause: cause.to_owned(), ..verdict });
-    }
-    let probes = |stage: &&StageFigures| programs::probes_input(&stage.words) && keeps_waiting(stage);
-    if let Some(stage) = figures.stages.iter().find(probes) {
-        let text = format!(
-            "{} reads up to 5 s or 5 MB of its input before it writes, to find out what it contains: it has read {} and written nothing for {:.1} s.",
-            name(figures, stage.number),
-            held_bytes(figures, stage),
-            stage.seconds_silent.unwrap_or(0.0)
-        );
-        let verdict = PipelineVerdict::new(VerdictKind::Held, "probing its input", text);
-        return Some(PipelineVerdict { stage: Some(stage.number), cause: "probing its input".to_owned(), ..verdict });
-    }
-    let fills = |stage| Some((stage, filling(figures, stage)?));
-    if let Some((stage, option)) = figures.stages.iter().find_map(fills) {
-        let text = format!(
-            "{} fills its buffer before it writes ({option}): it has read {} and written nothing for {:.1} s.",
-            name(figures, stage.number),
-            held_bytes(figures, stage),
-            stage.seconds_silent.unwrap_or(0.0)
-        );
-        let verdict = PipelineVerdict::new(VerdictKind::Held, "filling its buffer", text);
-        return Some(PipelineVerdict { stage: Some(stage.number), cause: "filling its buffer".to_owned(), ..verdict });
-    }
-    let stage = figures.stages.iter().find(|stage| holds(figures, stage) || may_hold(figures, stage))?;
-    let seconds = stage.seconds_silent.unwrap_or(0.0);
-    let name = name(figures, stage.number);
-    let read = holds(figures, stage).then(|| held_bytes(figures, stage));
-    let unless = if programs::selects(&stage.words) { " (or nothing matched)" } else { "" };
-    let text = match read {
-        Some(bytes) => format!(
-            "{name} buffers its output{unless}: it has read {bytes} and written nothing for {seconds:.1} s. It writes to a pipe or a file only when its buffer is full."
-        ),
-        None => format!(
-            "{name} runs from time to time, but has written nothing for {seconds:.1} s: it may have had nothing to write, or it buffers its output and writes to a pipe only when the buffer is full."
-        ),
+    let find = |kind: HeldKind, is: &dyn Fn(&StageFigures) -> bool| {
+        let stage = figures.stages.iter().find(|stage| is(stage))?;
+        Some(Hypothesis::of_stage(Cause::Held(kind), stage.number, Quality::Inferred))
     };
-    let verdict = PipelineVerdict::new(VerdictKind::Held, "output buffered", text);
-    Some(PipelineVerdict { stage: Some(stage.number), cause: "output buffered (held)".to_owned(), ..verdict })
+    let storing = find(HeldKind::Storing, &|stage| programs::stores_input(&stage.words) && keeps_waiting(stage));
+    let mut found: Vec<Hypothesis> = storing.into_iter().collect();
+    let is_at_work = |stage: &StageFigures| (stage.computing + stage.disk) * stage.present > AT_WORK;
+    if figures.stages.iter().any(is_at_work) {
+        return found;
+    }
+    let endless = |stage: &StageFigures| source_without_end(figures, stage).is_some();
+    let compresses = |stage: &StageFigures| programs::compresses(&stage.words);
+    let without_input = |stage: &StageFigures| !figures.pipes.iter().any(|pipe| pipe.to == stage.number);
+    found.extend(find(HeldKind::Compressing, &|stage| endless(stage) && compresses(stage)));
+    found.extend(find(HeldKind::WaitingForEnd, &|stage| endless(stage) && !compresses(stage)));
+    found.extend(find(HeldKind::Probing, &|stage| programs::probes_input(&stage.words) && keeps_waiting(stage)));
+    found.extend(find(HeldKind::Filling, &|stage| filling_option(figures, stage).is_some()));
+    found.extend(find(HeldKind::Buffering, &|stage| {
+        (holds(figures, stage) && (without_input(stage) || has_endless_input(figures, stage)))
+            || may_hold(figures, stage)
+    }));
+    found
+}
+
+/// The stages that keep output of input that probably ends. They write it at the end, so the pipeline isn't slow because
+/// of them.
+pub fn stages_that_keep_output(figures: &PipelineFigures) -> impl Iterator<Item = &StageFigures> {
+    figures.stages.iter().filter(|stage| holds(figures, stage) && !has_endless_input(figures, stage))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::evidence::PeerFigures;
+    use crate::report::VerdictKind;
     use crate::verdict::tests::{line, stage};
     use crate::verdict::verdict;
 
@@ -213,7 +195,9 @@ mod tests {
 
     /// `tail -f | FILTER | awk`, where the filter has read something.
     fn follow(filter: &str, held: u64, silent: f64) -> PipelineFigures {
-        let tail = StageFigures { computing: 0.0, other: 1.0, cpu: Some(0.0), ..stage(1, 100, 0, 0) };
+        let words_of_tail = words("tail -f log");
+        let tail =
+            StageFigures { words: words_of_tail, computing: 0.0, other: 1.0, cpu: Some(0.0), ..stage(1, 100, 0, 0) };
         let filter = StageFigures {
             words: words(filter),
             held_bytes: Some(held),
@@ -228,6 +212,16 @@ mod tests {
         let found = verdict(&follow("grep hit", 900, 2.0));
         assert_eq!((found.kind, found.stage), (VerdictKind::Held, Some(2)), "{}", found.text);
         assert!(found.text.contains("has read 900 B and written nothing for 2.0 s"), "{}", found.text);
+    }
+
+    #[test]
+    fn what_a_filter_keeps_of_input_that_ends_comes_at_the_end() {
+        for source in ["make", "vmstat 1 7", "python3 client.py"] {
+            let mut figures = follow("grep -v warning", 900, 2.0);
+            figures.stages[0].words = words(source);
+            let found = verdict(&figures);
+            assert_eq!((found.kind, found.stage), (VerdictKind::Stage, Some(1)), "{}", found.text);
+        }
     }
 
     #[test]
@@ -294,6 +288,7 @@ mod tests {
     #[test]
     fn a_program_that_needs_the_end_of_its_input_never_gets_it_from_a_source_that_follows() {
         let mut figures = follow("sort -u", 900, 2.0);
+        figures.stages[0].words.clear();
         assert_eq!(verdict(&figures).kind, VerdictKind::Stage, "the source may end");
         figures.stages[0].words = words("tail -f log");
         let found = verdict(&figures);
@@ -310,6 +305,7 @@ mod tests {
     #[test]
     fn a_compressor_behind_a_source_that_follows_holds_its_output() {
         let mut figures = follow("xz -c", 900, 2.0);
+        figures.stages[0].words.clear();
         assert_ne!(verdict(&figures).kind, VerdictKind::Held, "the source may end");
         figures.stages[0].words = words("tail -f log");
         let found = verdict(&figures);
@@ -362,13 +358,19 @@ mod tests {
         }
     }
 
+    /// The stages, with a source of which isn't known that it never ends.
+    fn without_end_known(mut stages: Vec<StageFigures>) -> Vec<StageFigures> {
+        stages[0].words.clear();
+        stages
+    }
+
     #[test]
     fn a_filter_without_pending_output_holds_nothing() {
         for figures in [
             follow("grep hit", 0, 2.0),
             follow("grep hit", 900, 0.2),
             follow("grep --line-buffered hit", 900, 2.0),
-            follow("sort", 900, 2.0),
+            PipelineFigures { stages: without_end_known(follow("sort", 900, 2.0).stages), ..follow("sort", 900, 2.0) },
         ] {
             let found = verdict(&figures);
             assert_eq!((found.kind, found.stage), (VerdictKind::Stage, Some(1)), "{}", found.text);

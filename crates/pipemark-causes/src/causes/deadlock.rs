@@ -2,9 +2,12 @@
 
 use std::collections::BTreeSet;
 
-use serde::{Deserialize, Serialize};
-
 use pipemark_proc::process::{Direction, PipeEnd, PipeId};
+
+use crate::cause::{Cause, CycleKind};
+use crate::evidence::{FileLock, WaitCycle, WaitStep};
+use crate::hypothesis::{Hypothesis, Scene};
+use crate::report::Quality;
 
 /// A process and its waits.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -25,37 +28,6 @@ pub struct WaitingProcess {
     pub free: bool,
     /// All ends of pipes that the process holds.
     pub ends: Vec<PipeEnd>,
-}
-
-/// A file that another process has locked.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct FileLock {
-    pub path: String,
-    /// Several processes hold a lock if they have inherited its descriptor.
-    pub holders: Vec<u32>,
-    /// Whether the process tries again and again, and sleeps in between.
-    pub polled: bool,
-}
-
-/// One step of a cycle: a process, the end that it waits for, and the holder of the other end with its descriptor.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct WaitStep {
-    pub pid: u32,
-    pub name: String,
-    /// The end of a pipe that the process waits for; `None` if it waits for a child to exit, for a FIFO to be opened,
-    /// or for a lock.
-    pub on: Option<PipeEnd>,
-    pub opens: Option<(String, Direction)>,
-    pub lock: Option<FileLock>,
-    pub holder: u32,
-    pub holder_name: String,
-    pub holder_fd: u32,
-}
-
-/// A cycle of waits, starting at the oldest process.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct WaitCycle {
-    pub steps: Vec<WaitStep>,
 }
 
 fn holds(process: &WaitingProcess, pipe: PipeId, direction: Direction) -> Option<u32> {
@@ -151,75 +123,31 @@ pub fn cycle(all: &[WaitingProcess]) -> Option<WaitCycle> {
     Some(WaitCycle { steps })
 }
 
-/// Describes a descriptor.
-fn descriptor(fd: u32) -> String {
-    match fd {
-        0 => "standard input".to_owned(),
-        1 => "standard output".to_owned(),
-        2 => "standard error".to_owned(),
-        fd => format!("descriptor {fd}"),
+/// The kind of a cycle.
+pub fn kind_of(cycle: &WaitCycle) -> CycleKind {
+    let writes_errors = |step: &WaitStep| step.on.is_some_and(|end| end.fd == 2 && end.direction != Direction::In);
+    match &cycle.steps[..] {
+        steps if steps.iter().any(|step| step.opens.is_some()) => CycleKind::Fifos,
+        steps if steps.iter().any(|step| step.lock.is_some()) => CycleKind::FileLock,
+        steps if steps.iter().any(writes_errors) => CycleKind::StandardError,
+        [only] if only.holder == only.pid => CycleKind::OwnWriteEnd,
+        // Both processes wait to read: one has sent a request, and the other holds its answer back.
+        [one, other] if [one, other].iter().all(|step| step.on.is_some_and(|end| end.direction == Direction::In)) => {
+            CycleKind::Answers
+        }
+        steps if steps.iter().all(|step| step.on.is_none_or(|end| end.direction == Direction::In)) => {
+            CycleKind::WriteEnd
+        }
+        _ => CycleKind::Other,
     }
 }
 
-impl WaitCycle {
-    /// Describes the cycle: which process waits for which, at which descriptor.
-    pub fn text(&self) -> String {
-        let step = |step: &WaitStep| {
-            let who = format!("{} (PID {})", step.name, step.pid);
-            let holder = if step.holder == step.pid {
-                String::new()
-            } else {
-                format!(" {} (PID {})", step.holder_name, step.holder)
-            };
-            if let Some((path, direction)) = &step.opens {
-                let (does, lacks) =
-                    if *direction == Direction::In { ("reading", "writing") } else { ("writing", "reading") };
-                return format!("{who} waits to open the FIFO {path} for {does}, but no process opens it for {lacks}");
-            }
-            if let Some(FileLock { path, polled, .. }) = &step.lock {
-                return if *polled {
-                    format!("{who} has {path} open and sleeps, and{holder} holds a lock on that file")
-                } else {
-                    format!("{who} waits for the lock on {path}, and{holder} holds it")
-                };
-            }
-            match step.on {
-                None => format!("{who} waits for{holder} to exit"),
-                Some(end) if end.direction == Direction::In => format!(
-                    "{who} waits for data on its {}, and{holder} holds the write end open as its {}",
-                    descriptor(end.fd),
-                    descriptor(step.holder_fd)
-                ),
-                Some(end) => format!(
-                    "{who} waits for room in the pipe on its {}, and{holder} has the read end as its {} but does not read",
-                    descriptor(end.fd),
-                    descriptor(step.holder_fd)
-                ),
-            }
-        };
-        format!("Deadlock: {}.", self.steps.iter().map(step).collect::<Vec<_>>().join("; "))
-    }
-
-    /// An identifier of the kind of cycle.
-    pub fn cause(&self) -> &'static str {
-        let writes_errors = |step: &WaitStep| step.on.is_some_and(|end| end.fd == 2 && end.direction != Direction::In);
-        match &self.steps[..] {
-            steps if steps.iter().any(|step| step.opens.is_some()) => "deadlock: FIFOs opened in a circle",
-            steps if steps.iter().any(|step| step.lock.is_some()) => "deadlock: file lock",
-            steps if steps.iter().any(writes_errors) => "deadlock: stderr unread",
-            [only] if only.holder == only.pid => "deadlock: write end open",
-            // Both processes wait to read: one has sent a request, and the other holds its answer back.
-            [one, other]
-                if [one, other].iter().all(|step| step.on.is_some_and(|end| end.direction == Direction::In)) =>
-            {
-                "deadlock: each waits for the other's output"
-            }
-            steps if steps.iter().all(|step| step.on.is_none_or(|end| end.direction == Direction::In)) => {
-                "deadlock: write end open"
-            }
-            _ => "deadlock: cycle of waits",
-        }
-    }
+/// The cycle that was found, if any.
+pub fn assess(scene: &Scene) -> Vec<Hypothesis> {
+    let Some(cycle) = &scene.figures.cycle else { return Vec::new() };
+    let with = |pid: u32| scene.figures.stages.iter().find(|stage| stage.pids.contains(&pid)).map(|stage| stage.number);
+    let stage = cycle.steps.iter().find_map(|step| with(step.pid));
+    vec![Hypothesis { stage, ..Hypothesis::of_whole(Cause::Deadlock(kind_of(cycle)), Quality::Proved) }]
 }
 
 #[cfg(test)]
@@ -248,8 +176,8 @@ mod tests {
     #[test]
     fn a_child_that_fills_an_unread_stderr_is_found() {
         let found = cycle(&unread()).unwrap();
-        assert_eq!(found.cause(), "deadlock: stderr unread");
-        let text = found.text();
+        assert_eq!(kind_of(&found).words(), "deadlock: stderr unread");
+        let text = crate::sentences::cycle_text(&found);
         assert!(
             text.starts_with(
                 "Deadlock: p10 (PID 10) waits for data on its descriptor 3, and p11 (PID 11) holds the write end open as its standard output; "
@@ -285,7 +213,11 @@ mod tests {
         parent.for_children = true;
         let found = cycle(&[parent, process(11, 10, &[end(1, 1, Out)], &[1])]).unwrap();
         assert_eq!(found.steps.len(), 2);
-        assert!(found.text().contains("p10 (PID 10) waits for p11 (PID 11) to exit"), "{}", found.text());
+        assert!(
+            crate::sentences::cycle_text(&found).contains("p10 (PID 10) waits for p11 (PID 11) to exit"),
+            "{}",
+            crate::sentences::cycle_text(&found)
+        );
     }
 
     #[test]
@@ -293,9 +225,9 @@ mod tests {
         let opens =
             |pid, path: &str| WaitingProcess { opens: Some((path.to_owned(), In)), ..process(pid, 1, &[], &[]) };
         let found = cycle(&[opens(10, "/tmp/a"), opens(11, "/tmp/b")]).unwrap();
-        assert_eq!(found.cause(), "deadlock: FIFOs opened in a circle");
+        assert_eq!(kind_of(&found).words(), "deadlock: FIFOs opened in a circle");
         assert!(
-            found.text().contains(
+            crate::sentences::cycle_text(&found).contains(
                 "p10 (PID 10) waits to open the FIFO /tmp/a for reading, but no process opens it for writing"
             )
         );
@@ -311,14 +243,19 @@ mod tests {
         let lock = |polled| Some(FileLock { path: "/tmp/stock.db".to_owned(), holders: vec![10], polled });
         let reader = |polled| WaitingProcess { lock: lock(polled), ..process(11, 1, &[end(0, 1, In)], &[]) };
         let found = cycle(&[holder.clone(), reader(false)]).unwrap();
-        assert_eq!(found.cause(), "deadlock: file lock");
+        assert_eq!(kind_of(&found).words(), "deadlock: file lock");
         assert!(
-            found.text().ends_with("p11 (PID 11) waits for the lock on /tmp/stock.db, and p10 (PID 10) holds it."),
+            crate::sentences::cycle_text(&found)
+                .ends_with("p11 (PID 11) waits for the lock on /tmp/stock.db, and p10 (PID 10) holds it."),
             "{}",
-            found.text()
+            crate::sentences::cycle_text(&found)
         );
         let found = cycle(&[holder.clone(), reader(true)]).unwrap();
-        assert!(found.text().contains("p11 (PID 11) has /tmp/stock.db open and sleeps"), "{}", found.text());
+        assert!(
+            crate::sentences::cycle_text(&found).contains("p11 (PID 11) has /tmp/stock.db open and sleeps"),
+            "{}",
+            crate::sentences::cycle_text(&found)
+        );
         let elsewhere = FileLock { holders: vec![99], ..lock(false).unwrap() };
         let waits = WaitingProcess { lock: Some(elsewhere), ..reader(false) };
         assert_eq!(cycle(&[holder, waits]), None, "its holder is outside the pipeline");
@@ -327,11 +264,12 @@ mod tests {
     #[test]
     fn a_reader_that_holds_the_write_end_waits_forever() {
         let found = cycle(&[process(10, 1, &[end(0, 1, In), end(4, 1, Out)], &[0])]).unwrap();
-        assert_eq!(found.cause(), "deadlock: write end open");
+        assert_eq!(kind_of(&found).words(), "deadlock: write end open");
         assert!(
-            found.text().contains("data on its standard input, and holds the write end open as its descriptor 4"),
+            crate::sentences::cycle_text(&found)
+                .contains("data on its standard input, and holds the write end open as its descriptor 4"),
             "{}",
-            found.text()
+            crate::sentences::cycle_text(&found)
         );
         // There is no deadlock while a process works.
         assert_eq!(cycle(&[WaitingProcess { for_children: true, ..WaitingProcess::default() }]), None);

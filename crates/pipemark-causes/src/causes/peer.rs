@@ -1,9 +1,10 @@
-//! Judges whether the other end of a socket that a stage waits for is the bottleneck. Pure: no clock and no I/O.
+//! The other end of a socket that a stage waits for. Pure: no clock and no I/O.
 
+use crate::cause::{Cause, PeerRole};
 use crate::evidence::PeerFigures;
 use crate::figures::PipelineFigures;
-use crate::report::{PipelineVerdict, StageFigures, VerdictKind};
-use crate::verdict::{name, percent};
+use crate::hypothesis::{Hypothesis, Scene};
+use crate::report::{Quality, StageFigures};
 
 /// The minimum share of time for which a stage waits for its socket. If it waits less, something else limits it.
 const MIN_WAITS: f64 = 0.4;
@@ -12,71 +13,48 @@ const MIN_WRITER_WAITS: f64 = 0.4;
 /// The minimum share of time for which TCP reports a window as the limit.
 const MIN_LIMITED: f64 = 0.3;
 
-pub fn describe_peer(peer: &PeerFigures) -> String {
-    match peer.pid {
-        Some(pid) => format!("{} (PID {pid})", peer.name),
-        None => peer.name.clone(),
-    }
+/// Whether a stage waits to send: if it has unread input, it waits either to send, or for an answer before it reads on.
+pub fn sends(figures: &PipelineFigures, stage: &StageFigures, peer: &PeerFigures) -> bool {
+    let pressed =
+        |number: usize| figures.pipes.iter().any(|pipe| pipe.to == number && pipe.writer_waits >= MIN_WRITER_WAITS);
+    peer.sends || pressed(stage.number)
 }
 
-/// The verdict on the other end of the socket that the busiest stage waits for; `None` if that end isn't the limit.
-pub fn peer_verdict(figures: &PipelineFigures, busiest: &StageFigures) -> Option<PipelineVerdict> {
-    let found = busiest.peer.as_ref().filter(|peer| !peer.pipe)?;
-    let share = busiest.network + busiest.other;
-    if share < MIN_WAITS || share < busiest.computing + busiest.waiting_for_cpu {
-        return None;
-    }
-    let by = match (found.tcp, found.udp) {
-        (true, _) => "TCP",
-        (_, true) => "UDP",
-        _ => "a Unix socket",
-    };
-    // If the stage has unread input, it waits either to send, or for an answer before it reads further input.
-    let pressed = figures.pipes.iter().any(|pipe| pipe.to == busiest.number && pipe.writer_waits >= MIN_WRITER_WAITS);
-    let sends = found.sends || pressed;
-    let what = if sends { "accept its data" } else { "send data" };
-    let mut text = format!(
-        "{} waits {} of the time for {} to {what} over {by}.",
-        name(figures, busiest.number),
-        percent(share),
-        describe_peer(found)
-    );
-    if found.udp && found.name.starts_with("name server") {
-        let text = format!(
-            "{} waits {} of the time for answers from {}.",
-            name(figures, busiest.number),
-            percent(share),
-            describe_peer(found)
-        );
-        let verdict = PipelineVerdict::new(VerdictKind::Peer, "waiting for a name server", text);
-        let cause = format!("peer: {}", found.name);
-        return Some(PipelineVerdict { stage: Some(busiest.number), cause, ..verdict });
-    }
-    let limited = |share: Option<f64>| share.filter(|&share| share >= MIN_LIMITED);
-    let cause = match (limited(found.window_limited), limited(found.buffer_limited)) {
-        (Some(share), _) => {
-            text.push_str(&format!(
-                " For {} of that time, the receiver's window limited TCP: the receiver is slow.",
-                percent(share)
-            ));
-            "peer: receiver window"
+/// The share of time for which TCP reports a limit, if that matters.
+pub fn limited(share: Option<f64>) -> Option<f64> {
+    share.filter(|&share| share >= MIN_LIMITED)
+}
+
+/// The other ends of sockets that stages wait for.
+pub fn assess(scene: &Scene) -> Vec<Hypothesis> {
+    let of_stage = |stage: &&StageFigures| {
+        let peer = stage.peer.as_ref().filter(|peer| !peer.pipe)?;
+        let share = stage.network + stage.other;
+        if share < MIN_WAITS || share < stage.computing + stage.waiting_for_cpu {
+            return None;
         }
-        (None, Some(share)) => {
-            text.push_str(&format!(" For {} of that time, the send buffer limited TCP.", percent(share)));
-            "peer: send buffer"
-        }
-        (None, None) if sends && (found.tcp || found.udp) => "peer: network or receiver",
-        (None, None) if sends => "peer: receiver",
-        (None, None) if found.tcp || found.udp => "peer: network or sender",
-        (None, None) => "peer: sender",
+        let (sends, remote) = (sends(scene.figures, stage, peer), peer.tcp || peer.udp);
+        let role = match (limited(peer.window_limited), limited(peer.buffer_limited)) {
+            _ if peer.udp && peer.name.starts_with("name server") => PeerRole::NameServer,
+            (Some(_), _) => PeerRole::ReceiverWindow,
+            (None, Some(_)) => PeerRole::SendBuffer,
+            (None, None) if sends && remote => PeerRole::NetworkOrReceiver,
+            (None, None) if sends => PeerRole::Receiver,
+            (None, None) if remote => PeerRole::NetworkOrSender,
+            (None, None) => PeerRole::Sender,
+        };
+        let gain = Some(scene.model.without_share(stage, share));
+        let explains = (share / stage.busy.max(0.01)).min(1.0);
+        let quality = if peer.pid.is_some() { Quality::Proved } else { Quality::Measured };
+        Some(Hypothesis { explains, gain, ..Hypothesis::of_stage(Cause::Peer(role), stage.number, quality) })
     };
-    let verdict = PipelineVerdict::new(VerdictKind::Peer, "waiting for the other end of a socket", text);
-    Some(PipelineVerdict { stage: Some(busiest.number), cause: format!("{cause} ({})", found.name), ..verdict })
+    scene.model.order.iter().filter_map(of_stage).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::report::VerdictKind;
     use crate::verdict::tests::{line, stage};
     use crate::verdict::verdict;
 

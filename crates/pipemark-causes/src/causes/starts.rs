@@ -1,10 +1,8 @@
 //! Detects stages that spend their time starting processes. Pure: no clock and no I/O.
 
-use pipemark_model::ByteSize;
-
-use crate::figures::PipelineFigures;
-use crate::report::{PipelineVerdict, StageFigures, VerdictKind};
-use crate::verdict::{BALANCED, busy, name, percent};
+use crate::cause::Cause;
+use crate::hypothesis::{Hypothesis, Scene};
+use crate::report::{GainRange, Quality, StageFigures};
 
 /// From this number of starts per second, starting processes counts as the stage's work. With fewer starts, each
 /// process also does something else.
@@ -30,17 +28,17 @@ const MAX_BYTES_PER_SECOND: f64 = 14e6;
 const MAX_CPU_OF_FEW_BYTES: f64 = 0.1;
 
 /// A stage that mostly starts processes.
-struct Starts {
-    per_second: f64,
+pub struct Starts {
+    pub per_second: f64,
     /// The number of CPUs that the started processes use.
-    cpus: f64,
+    pub cpus: f64,
     /// The number of bytes that each process reads and writes. `None` if CPU time and page faults suffice to show that
     /// the processes do little but start.
-    few_bytes: Option<f64>,
+    pub few_bytes: Option<f64>,
 }
 
 /// What a stage starts; `None` unless it mostly starts processes.
-fn starts(stage: &StageFigures) -> Option<Starts> {
+pub fn starts(stage: &StageFigures) -> Option<Starts> {
     let per_second = stage.starts_per_second.filter(|&rate| rate >= MIN_STARTS)?;
     let spent = stage.cpu_of_children.unwrap_or(0.0) + stage.kernel.unwrap_or(0.0) / 2.0;
     // The share is relative to the CPU time that the stage got, because other programs may have used the rest.
@@ -65,24 +63,24 @@ pub fn matter(stage: &StageFigures) -> bool {
     stage.starts_per_second.is_some_and(|rate| rate >= MIN_STARTS / 4.0)
 }
 
-/// The verdict that starting processes limits the pipeline; `None` if it doesn't.
-pub fn starts_verdict(figures: &PipelineFigures, order: &[&StageFigures]) -> Option<PipelineVerdict> {
-    let top = busy(order[0]);
-    let near = |stage: &&&StageFigures| busy(stage) >= top - BALANCED;
-    let (stage, found) = order.iter().filter(near).find_map(|stage| Some((stage, starts(stage)?)))?;
-    let (name, cpus) = (name(figures, stage.number), percent(found.cpus));
-    let uses = match found.few_bytes {
-        Some(bytes) => format!("they use {cpus} of one CPU, but move only {} each", ByteSize(bytes as u64)),
-        None => format!("starting them uses {cpus} of one CPU"),
+/// Starts, for each stage that mostly starts processes.
+pub fn assess(scene: &Scene) -> Vec<Hypothesis> {
+    let of_stage = |stage: &&StageFigures| {
+        let found = starts(stage)?;
+        // The processes' time is saved, and possibly all else that the stage does for each of them.
+        let share = found.cpus / stage.cpu.unwrap_or(1.0).max(found.cpus);
+        let least = share * (stage.computing + stage.waiting_for_cpu) * stage.present;
+        let gain = scene.model.without(&[(stage.number, least, stage.busy * stage.present)]);
+        let gain = Some(GainRange { high: None, ..gain });
+        Some(Hypothesis { gain, ..Hypothesis::of_stage(Cause::Starts, stage.number, Quality::Measured) })
     };
-    let text = format!("{name} starts {:.0} processes per second; {uses}.", found.per_second);
-    let verdict = PipelineVerdict::new(VerdictKind::Starts, "starting processes", text);
-    Some(PipelineVerdict { stage: Some(stage.number), cause: "starting processes".to_owned(), ..verdict })
+    scene.model.order.iter().filter_map(of_stage).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::report::VerdictKind;
     use crate::verdict::tests::{line, stage};
     use crate::verdict::verdict;
 

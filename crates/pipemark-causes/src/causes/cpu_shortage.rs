@@ -1,35 +1,50 @@
 //! Verdicts that the stages lack CPU time: a limit, other programs or other stages use it. Pure: no clock and no I/O.
 
-use pipemark_model::counted;
-
+use crate::cause::Cause;
+use crate::causes::stopped::THROTTLED;
 use crate::figures::PipelineFigures;
+use crate::hypothesis::{Hypothesis, Scene};
 use crate::programs;
-use crate::report::{PipelineVerdict, StageFigures, VerdictKind};
-use crate::verdict::{THROTTLED, name, percent};
+use crate::report::{Quality, StageFigures};
 
 /// Stages are short of CPUs if they need more than this multiple of the CPUs that they may use.
 const CPUS_WANTED: f64 = 1.25;
 /// A stage competes for CPUs if it runs or waits for a CPU for at least this share of the time.
 const RUNS: f64 = 0.15;
 
-/// The verdict that the CPU limit of a control group slows a stage.
-pub(crate) fn throttled(figures: &PipelineFigures) -> Option<PipelineVerdict> {
-    let share = |stage: &StageFigures| stage.throttled.unwrap_or(0.0);
-    let most = figures.stages.iter().max_by(|a, b| share(a).total_cmp(&share(b)))?;
-    if share(most) < THROTTLED {
-        return None;
-    }
-    let text = format!(
-        "A CPU limit slows the pipeline: the control group of {} was throttled {} of the time.",
-        name(figures, most.number),
-        percent(share(most))
-    );
-    let verdict = PipelineVerdict::new(VerdictKind::Throttled, "CPU limit", text);
-    Some(PipelineVerdict { stage: Some(most.number), cause: "CPU limit of a cgroup".to_owned(), ..verdict })
+/// A CPU limit, other programs, or too few CPUs.
+pub fn assess(scene: &Scene) -> Vec<Hypothesis> {
+    let figures = scene.figures;
+    let mut found: Vec<Hypothesis> = throttled(scene).into_iter().collect();
+    let with_more = |cause: Cause| Hypothesis {
+        gain: Some(scene.model.with_more_cpus()),
+        ..Hypothesis::of_whole(cause, Quality::Measured)
+    };
+    found.extend(others_cpus(figures).map(|_| with_more(Cause::CpusTaken)));
+    found.extend(cpus_wanted(figures).map(|_| with_more(Cause::CpusShared)));
+    found.extend(copies(figures).map(|_| with_more(Cause::CopiesUseCpus)));
+    found
 }
 
-/// The verdict that other programs use the CPUs, if the stages mostly wait for one.
-pub(crate) fn cpus_taken(figures: &PipelineFigures) -> Option<PipelineVerdict> {
+/// The CPU limit of a control group slows a stage.
+fn throttled(scene: &Scene) -> Option<Hypothesis> {
+    let share = |stage: &StageFigures| stage.throttled.unwrap_or(0.0);
+    let most = scene.figures.stages.iter().max_by(|a, b| share(a).total_cmp(&share(b)))?;
+    let gain = Some(scene.model.without_stop(share(most)));
+    let found = Hypothesis { gain, ..Hypothesis::of_stage(Cause::CpuQuota, most.number, Quality::Proved) };
+    (share(most) >= THROTTLED).then_some(found)
+}
+
+/// The CPUs that other programs use, if the stages mostly wait for one.
+pub struct OthersCpus {
+    pub all: usize,
+    pub by_others: f64,
+    pub used: f64,
+    pub waited: f64,
+}
+
+/// The CPUs that other programs use; `None` unless the stages mostly wait for one.
+pub fn others_cpus(figures: &PipelineFigures) -> Option<OthersCpus> {
     /// The minimum number of CPUs that the stages wait for.
     const WAITED: f64 = 0.5;
     /// The minimum ratio of the CPUs that the stages wait for to the CPUs that they use.
@@ -46,21 +61,17 @@ pub(crate) fn cpus_taken(figures: &PipelineFigures) -> Option<PipelineVerdict> {
     if waited < WAITED || waited < MORE * used || others < OTHERS * all {
         return None;
     }
-    let text = format!(
-        "Other programs use {others:.1} of {}: the stages use {used:.1} and wait for {waited:.1} more.",
-        counted(count, "CPU")
-    );
-    Some(PipelineVerdict::new(VerdictKind::Cpu, "CPUs are taken by other programs", text))
+    Some(OthersCpus { all: count, by_others: others, used, waited })
 }
 
-/// The verdict that the stages together need more CPUs than they may use.
-pub(crate) fn too_few_cpus(figures: &PipelineFigures) -> Option<PipelineVerdict> {
+/// The CPUs that the stages may use, and those that they need together; `None` unless they need clearly more.
+pub fn cpus_wanted(figures: &PipelineFigures) -> Option<(usize, f64)> {
     let running = |stage: &StageFigures| stage.computing + stage.waiting_for_cpu;
     let wanted = |stage: &StageFigures| match (stage.cpu, stage.cpu_wait) {
         (Some(run), Some(wait)) => (run + wait) * stage.present,
         _ => running(stage) * stage.present,
     };
-    let short = figures.stages.iter().filter(|stage| !stage.cpus.is_empty()).find_map(|stage| {
+    figures.stages.iter().filter(|stage| !stage.cpus.is_empty()).find_map(|stage| {
         let within =
             |other: &&StageFigures| !other.cpus.is_empty() && other.cpus.iter().all(|cpu| stage.cpus.contains(cpu));
         let rivals: Vec<&StageFigures> = figures.stages.iter().filter(within).collect();
@@ -68,16 +79,11 @@ pub(crate) fn too_few_cpus(figures: &PipelineFigures) -> Option<PipelineVerdict>
         let several = rivals.iter().filter(|stage| running(stage) * stage.present >= RUNS).count() > 1;
         let several = several && more_cpus_gain_most(&rivals, stage.cpus.len() as f64);
         (several && sum > CPUS_WANTED * stage.cpus.len() as f64).then_some((stage.cpus.len(), sum))
-    });
-    let (cpus, sum) = short?;
-    let text = format!(
-        "The stages compete for CPUs: together they need {sum:.1} CPUs, but may use only {cpus}. Making any stage faster helps all of them."
-    );
-    Some(PipelineVerdict::new(VerdictKind::Cpu, "CPUs are shared", text))
+    })
 }
 
-/// The verdict that several stages run the same program side by side, and that they use all CPUs.
-pub(crate) fn copies_use_all_cpus(figures: &PipelineFigures) -> Option<PipelineVerdict> {
+/// The number of stages that run the same program side by side and use all CPUs, that program, and the number of CPUs.
+pub fn copies(figures: &PipelineFigures) -> Option<(usize, &str, usize)> {
     /// The minimum number of CPUs that a copy uses.
     const MIN_CPUS: f64 = 0.5;
     /// The minimum share of all CPUs that the copies use.
@@ -98,10 +104,7 @@ pub(crate) fn copies_use_all_cpus(figures: &PipelineFigures) -> Option<PipelineV
     if cpus < 2 || copies.len() < 2 || !all_used || in_series {
         return None;
     }
-    let (count, name) = (copies.len(), &most.name);
-    let text =
-        format!("{count} stages that run {name} use all {cpus} CPUs, so more threads or processes gain nothing.");
-    Some(PipelineVerdict::new(VerdictKind::Cpu, "CPUs are shared", text))
+    Some((copies.len(), &most.name, cpus))
 }
 
 /// Whether the output of one stage reaches another stage, directly or through other stages.

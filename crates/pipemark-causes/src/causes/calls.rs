@@ -1,8 +1,9 @@
 //! Judges whether small reads and writes limit a pipeline, and which stage causes them. Pure: no clock and no I/O.
 
+use crate::cause::{CallKind, Cause};
 use crate::figures::PipelineFigures;
-use crate::report::{PipeFigures, PipelineVerdict, StageFigures, VerdictKind};
-use crate::verdict::{BALANCED, BUSY, busy, name, percent};
+use crate::hypothesis::{Hypothesis, Scene};
+use crate::report::{GainRange, PipeFigures, Quality, StageFigures};
 
 /// A call that moves at most this many bytes costs about as much as moving the bytes. Buffered programs write 4096
 /// bytes or more.
@@ -30,11 +31,11 @@ const SAME_SIZE: f64 = 2.5;
 
 /// The small calls of a stage.
 #[derive(Debug, Clone, Copy, PartialEq)]
-struct SmallCalls {
+pub struct SmallCalls {
     /// Mean bytes per call.
-    bytes: f64,
+    pub bytes: f64,
     /// Calls per second.
-    per_second: f64,
+    pub per_second: f64,
 }
 
 fn small_calls(bytes: Option<f64>, per_second: Option<f64>) -> Option<SmallCalls> {
@@ -68,7 +69,7 @@ fn caller(stage: &StageFigures) -> Option<[f64; 2]> {
 
 /// The share of its CPU time that a stage, or the thread that makes its calls, spends on small calls; 0 if it spends its
 /// kernel time elsewhere.
-fn share(stage: &StageFigures) -> f64 {
+pub fn share(stage: &StageFigures) -> f64 {
     let calls = small_calls_per_second(stage);
     let Some((kernel, cpu)) = cpu_of_caller(stage) else { return 0.0 };
     if calls <= 0.0 || cpu <= 0.0 || kernel / calls > MAX_CALL_SECONDS { 0.0 } else { (kernel / cpu).min(1.0) }
@@ -101,50 +102,73 @@ pub fn matter(stage: &StageFigures) -> bool {
     share(stage) >= NOTABLE_SHARE
 }
 
-/// A sentence about the part of a stage's CPU time that small calls take; `None` if that is too little to matter.
-pub fn mention(stage: &StageFigures) -> Option<String> {
-    let (verb, calls) = match (small_writes(stage), small_reads(stage)) {
-        (Some(writes), Some(reads)) if reads.per_second > writes.per_second => ("reads", reads),
-        (Some(writes), _) => ("writes", writes),
-        (None, reads) => ("reads", reads?),
+/// Which calls of a stage are small and most, and whether they are writes; `None` if they don't matter.
+pub fn mentioned(stage: &StageFigures) -> Option<(bool, SmallCalls)> {
+    let found = match (small_writes(stage), small_reads(stage)) {
+        (Some(writes), Some(reads)) if reads.per_second > writes.per_second => (false, reads),
+        (Some(writes), _) => (true, writes),
+        (None, reads) => (false, reads?),
     };
-    let bytes = calls.bytes.round().max(1.0);
-    let plural = if bytes == 1.0 { "" } else { "s" };
-    let share = percent(share(stage));
-    let whose = if caller(stage).is_some() { "the calling thread's" } else { "its" };
-    matter(stage)
-        .then(|| format!("It {verb} {bytes:.0} byte{plural} per call: system calls take {share} of {whose} CPU time."))
+    matter(stage).then_some(found)
 }
 
-/// The verdict that small calls limit the pipeline; `None` if they don't.
-pub fn calls_verdict(figures: &PipelineFigures, order: &[&StageFigures]) -> Option<PipelineVerdict> {
-    let top = busy(order[0]);
-    // Small pieces cost time at both ends of a pipe, because the writer wakes the reader.
-    let near = |stage: &&&StageFigures| busy(stage) >= top - if top < BUSY { 2.0 * BALANCED } else { BALANCED };
-    let payer = order.iter().filter(near).find(|stage| limit(figures, stage) && computes_or_waits_for_cpu(stage))?;
-    let (culprit, by_writes) = origin(figures, payer)?;
-    let (own_reads, own_writes) = (small_reads(culprit), small_writes(culprit));
-    let calls = if by_writes { own_writes? } else { own_reads? };
-    let both = own_reads.is_some() && own_writes.is_some();
-    let verb = if by_writes { "writes" } else { "reads" };
-    let bytes = calls.bytes.round().max(1.0);
-    let plural = if bytes == 1.0 { "" } else { "s" };
-    let mut text = format!(
-        "{} {verb} {bytes:.0} byte{plural} per call ({}): the calls cost more than the bytes.",
-        name(figures, culprit.number),
-        rate(calls.per_second)
-    );
-    if culprit.number != payer.number {
-        text.push_str(&format!(" {} must make just as many calls.", name(figures, payer.number)));
+/// Whether one of a stage's threads makes most of its calls.
+pub fn has_caller(stage: &StageFigures) -> bool {
+    caller(stage).is_some()
+}
+
+/// The small calls of a stage that causes them.
+pub fn calls_of(stage: &StageFigures, kind: CallKind) -> Option<SmallCalls> {
+    match kind {
+        CallKind::Writes => small_writes(stage),
+        CallKind::Reads | CallKind::OneByteReads => small_reads(stage),
+        CallKind::ReadsAndWrites => small_writes(stage).or(small_reads(stage)),
     }
-    let cause = match (by_writes, both, bytes <= 1.0) {
-        (_, true, _) => "small reads and writes",
-        (true, ..) => "small writes",
-        (false, _, true) => "reads of one byte",
-        (false, ..) => "small reads",
+}
+
+/// Whether the calls of a stage that causes them are writes.
+pub fn is_by_writes(stage: &StageFigures, kind: CallKind) -> bool {
+    match kind {
+        CallKind::Writes => true,
+        CallKind::Reads | CallKind::OneByteReads => false,
+        CallKind::ReadsAndWrites => small_writes(stage).is_some(),
+    }
+}
+
+/// Small calls, for each stage that pays for them.
+pub fn assess(scene: &Scene) -> Vec<Hypothesis> {
+    let of_payer = |payer: &&StageFigures| {
+        let (culprit, by_writes) = origin(scene.figures, payer)?;
+        let (own_reads, own_writes) = (small_reads(culprit), small_writes(culprit));
+        let calls = if by_writes { own_writes? } else { own_reads? };
+        let both = own_reads.is_some() && own_writes.is_some();
+        let kind = match (by_writes, both) {
+            (_, true) => CallKind::ReadsAndWrites,
+            (true, _) => CallKind::Writes,
+            (false, _) if calls.bytes.round() <= 1.0 => CallKind::OneByteReads,
+            (false, _) => CallKind::Reads,
+        };
+        // Larger pieces save the calls at both ends, and an unknown part of what else is done for each call.
+        let saved = |stage: &StageFigures| {
+            (stage.number, share(stage) * stage.computing * stage.present, stage.computing * stage.present)
+        };
+        let mut stages = vec![saved(payer)];
+        stages.extend((culprit.number != payer.number).then(|| saved(culprit)));
+        let gain = GainRange { high: None, ..scene.model.without(&stages) };
+        Some(Hypothesis {
+            payer: Some(payer.number),
+            explains: if limit(scene.figures, payer) { 1.0 } else { share(payer) },
+            gain: Some(gain),
+            ..Hypothesis::of_stage(Cause::Calls(kind), culprit.number, Quality::Measured)
+        })
     };
-    let verdict = PipelineVerdict::new(VerdictKind::Calls, cause, text);
-    Some(PipelineVerdict { stage: Some(culprit.number), cause: cause.to_owned(), ..verdict })
+    scene
+        .model
+        .order
+        .iter()
+        .filter(|stage| matter(stage) && computes_or_waits_for_cpu(stage))
+        .filter_map(of_payer)
+        .collect()
 }
 
 /// The stage that causes the small pieces that `payer` reads or writes. The flag is `true` if its writes cause them,
@@ -181,18 +205,10 @@ fn origin<'f>(figures: &'f PipelineFigures, payer: &'f StageFigures) -> Option<(
     Some((stage, by_writes))
 }
 
-/// Formats calls per second, abbreviated.
-pub fn rate(per_second: f64) -> String {
-    match per_second {
-        many if many >= 999_500.0 => format!("{:.1} M calls/s", many / 1e6),
-        many if many >= 999.5 => format!("{:.0} k calls/s", many / 1e3),
-        few => format!("{few:.0} calls/s"),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::report::VerdictKind;
     use crate::verdict::tests::{line, stage};
     use crate::verdict::verdict;
 
