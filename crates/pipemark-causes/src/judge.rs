@@ -106,31 +106,54 @@ pub fn first_by_precedence(scene: &Scene, all: &[Hypothesis], of_whole: bool) ->
         let found = (*fits.first()?).clone();
         // Small pieces and process starts keep all stages busy with overhead.
         let is_overhead = matches!(found.cause, Cause::CpusShared | Cause::CopiesUseCpus);
-        Some(overhead(scene, all).filter(|_| is_overhead).unwrap_or(found))
+        let overhead = |cause| matches!(cause, Cause::Calls(_) | Cause::Starts);
+        Some(most_specific(scene, all, overhead).filter(|_| is_overhead).unwrap_or(found))
     })
 }
 
-/// Small calls or process starts at one of the best places.
-fn overhead(scene: &Scene, all: &[Hypothesis]) -> Option<Hypothesis> {
+/// Whether a cause is a part of a stage's work, more specific than what the stage is busy with.
+fn is_part_of_work(cause: Cause) -> bool {
+    let is_general = matches!(
+        cause,
+        Cause::Activity(_)
+            | Cause::Peer(_)
+            | Cause::TinyPipe
+            | Cause::Bursts
+            | Cause::SmallPipe
+            | Cause::StageOrPipe
+            | Cause::FewSamples
+            | Cause::BusyAlike
+            | Cause::Balanced
+            | Cause::TooShort
+    );
+    !is_general && !PRECEDENCE.iter().any(|rule| (rule.causes)(cause))
+}
+
+/// The most specific of these causes that explains most of one of the best places: small calls, then process starts, then
+/// others.
+fn most_specific(scene: &Scene, all: &[Hypothesis], is: fn(Cause) -> bool) -> Option<Hypothesis> {
     // Small pieces cost time at both ends of a pipe, because the writer wakes the reader.
     let margin = |found: &Hypothesis| match found.cause {
         Cause::Calls(_) if scene.model.top() < BUSY => 2.0 * BALANCED,
         _ => BALANCED,
     };
-    let near = |found: &&Hypothesis| {
+    let near = |found: &Hypothesis| {
         let payer = found.payer.map(|number| &scene.figures.stages[number - 1]);
         payer.is_some_and(|payer| scene.model.is_near_top(payer, margin(found))) && found.explains >= EXPLAINS
     };
-    let mut calls = all.iter().filter(|found| matches!(found.cause, Cause::Calls(_))).filter(near);
-    let mut starts = all.iter().filter(|found| found.cause == Cause::Starts).filter(near);
-    calls.next().or_else(|| starts.next()).cloned()
+    let rank = |cause: Cause| match cause {
+        Cause::Calls(_) => 0,
+        Cause::Starts => 1,
+        _ => 2,
+    };
+    all.iter().filter(|found| is(found.cause) && near(found)).min_by_key(|found| rank(found.cause)).cloned()
 }
 
 /// The cause at the place that gains most.
 pub fn by_gain(scene: &Scene, all: &[Hypothesis]) -> Hypothesis {
     let busiest = scene.model.order[0];
     let of = |cause: Cause| all.iter().find(|found| found.cause == cause).cloned();
-    overhead(scene, all)
+    most_specific(scene, all, is_part_of_work)
         .or_else(|| of(Cause::TinyPipe))
         .or_else(|| pipe_or_stage(scene, all))
         .or_else(|| too_close(scene))
