@@ -1162,7 +1162,8 @@ def each_verb_with_64_mib():
     verbs = (
         ["why", pipeline],
         ["watch", pipeline],
-        ["tune", pipeline],
+        ["tune", "--live", pipeline],
+        ["tune", "--budget", "2s", pipeline],
         AB,
         ["run", suite, *MEASURE],
         BW,

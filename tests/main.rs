@@ -12,6 +12,7 @@ mod compare;
 mod docs;
 mod engines;
 mod entrants;
+mod experiments;
 mod extending;
 mod faults;
 mod gen_sink;

@@ -117,7 +117,7 @@ fn a_pipeline_that_it_starts_has_the_same_output() {
         "seq 100000 | grep 7 | tail -3; exit 5",
         "for i in $(seq 80); do seq 9000; sleep 0.05; done | sort -n | md5sum | head -1; exit 7",
     ] {
-        let with = run(&["env", "SHELL=/bin/bash", PIPEMARK], &["tune", pipeline]);
+        let with = run(&["env", "SHELL=/bin/bash", PIPEMARK], &["tune", "--live", pipeline]);
         let without = run(&["bash", "-c"], &[pipeline]);
         assert_eq!((with.code(), with.stdout), (without.code(), without.stdout), "{}", with.stderr);
         assert!(with.stderr.contains("tune · "), "{}", with.stderr);
@@ -146,7 +146,7 @@ fn a_pipe_that_is_not_there_is_reported() {
 
 #[test]
 fn a_pipeline_that_ends_before_three_rounds_gets_no_ratio() {
-    let ended = pipemark(&["tune", "--json", "/dev/stdout", "timeout 3.5 cat /dev/zero | cat >/dev/null"]);
+    let ended = pipemark(&["tune", "--live", "--json", "/dev/stdout", "timeout 3.5 cat /dev/zero | cat >/dev/null"]);
     let outcome: Value = serde_json::from_str(&ended.stdout).unwrap();
     assert_eq!((&outcome["verdict"], &outcome["ratio"]), (&Value::Null, &Value::Null), "{outcome}");
     assert!(outcome["text"].as_str().unwrap().contains("too few rounds"), "{outcome}");

@@ -23,6 +23,7 @@ fn run_program() -> u8 {
         Some(verb) if verb == pipemark_run::END_VERB => return pipemark_run::end(),
         Some(verb) if verb == pipemark_run::SUPERVISOR_VERB => return pipemark_run::supervisor(),
         Some(verb) if verb == pipemark_watch::WITNESS_VERB => return pipemark_watch::witness(),
+        Some(verb) if verb == pipemark_tune::PART_VERB => return pipemark_tune::part(&words),
         Some(verb) if verb == guard::GUARD_VERB => return guard::main(&words, pipemark_run::remove_left),
         Some(verb) if verb == child::STAGE_VERB => match child::exec_program(&words) {
             Ok(own) => words = own,

@@ -14,15 +14,13 @@ use crate::tuning::{BASELINE_TURNS, TuneOutcome, Tuning};
 use crate::verbs::why::{self, Keep, WatchTarget, WatchView, WatchedOptions, watch_target};
 use crate::{PipelineReport, Subject, Timeline, Watcher, live};
 
-/// Examples at the end of the long help.
-pub const EXAMPLES: &str = include_str!("tune.txt").trim_ascii_end();
-
 /// The options of `pipemark tune`.
 #[derive(Debug, Clone, Args)]
+#[group(id = "live-tune")]
 #[command(mut_arg("no_touch", |own| own.hide(true)))]
-pub struct TuneOptions {
+pub struct LiveTuneOptions {
     #[command(flatten)]
-    watched: WatchedOptions,
+    pub watched: WatchedOptions,
     /// Compare for TIME; a longer time gives a narrower confidence interval
     #[arg(long = "for", value_name = "TIME", value_parser = time, default_value = "12s")]
     time: Duration,
@@ -42,7 +40,7 @@ fn time(text: &str) -> Result<Duration, String> {
 }
 
 /// Runs the experiment.
-pub fn run(options: &TuneOptions, keep: Keep<'_>) -> VerbResult {
+pub fn run(options: &LiveTuneOptions, keep: Keep<'_>) -> VerbResult {
     let watched = &options.watched;
     if watched.no_touch {
         return Err(ExitError::with(why::FAILED, "tune must open pipes to change them; omit --no-touch"));

@@ -101,6 +101,18 @@ const FILES: [WordChoice<ProcFile>; 3] = [
 ];
 
 impl WatchedOptions {
+    /// A pipeline that was given as text; `None` for PIDs, names, single words and commands without a shell.
+    pub fn typed_pipeline(&self) -> Option<OsString> {
+        let text = match (&self.name, &self.words[..], &self.command[..]) {
+            (None, [text], []) | (None, [], [text]) => text,
+            _ => return None,
+        };
+        let bytes = text.as_encoded_bytes();
+        let has_blank = bytes.trim_ascii().iter().any(u8::is_ascii_whitespace) || bytes.contains(&b'|');
+        let is_number = bytes.iter().all(|byte| byte.is_ascii_digit() || byte.is_ascii_whitespace());
+        (has_blank && !is_number).then(|| text.clone())
+    }
+
     pub fn sampling(&self) -> SamplingOptions {
         SamplingOptions { touch: !self.no_touch, access: self.access, period: Duration::from_millis(10) }
     }

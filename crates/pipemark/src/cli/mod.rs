@@ -116,8 +116,8 @@ verbs! {
     Why(pipemark_watch::verbs::why::WhyOptions) "why" pipemark_watch::verbs::why::EXAMPLES, |options| pipemark_watch::verbs::why::run(options, &save_watched_report);
     /// Show a running pipeline on a live screen
     Watch(pipemark_watch::verbs::watch::WatchOptions) "watch" pipemark_watch::verbs::watch::EXAMPLES, |options| pipemark_watch::verbs::watch::run(options, &save_watched_report);
-    /// Try larger pipes in a running pipeline; keep them if they help
-    Tune(pipemark_watch::verbs::tune::TuneOptions) "tune" pipemark_watch::verbs::tune::EXAMPLES, |options| pipemark_watch::verbs::tune::run(options, &save_watched_report);
+    /// Try changes of a pipeline, and print the fastest one; try larger pipes in a running pipeline
+    Tune(Box<pipemark_tune::verb::TuneOptions>) "tune" pipemark_tune::verb::EXAMPLES, |options| pipemark_tune::verb::run(options, &save_watched_report);
     /// Write results as an HTML page, or draw them in the terminal
     Report(report::ReportOptions) "report" examples!("report"), report::run;
     /// List suites, links, methods and this machine's properties

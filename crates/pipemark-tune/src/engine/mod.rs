@@ -1,0 +1,374 @@
+//! The experiments: screens variants of a pipeline with a run each, combines the remedies that help, and confirms the
+//! best variants in interleaved rounds.
+
+mod confirmation;
+mod recordings;
+mod variants;
+
+use std::time::{Duration, Instant};
+
+use pipemark_console::{Progress, say};
+use pipemark_model::{Better, Estimate, digits};
+use pipemark_stats::estimate;
+use pipemark_stats::verdict::Criterion;
+
+use crate::lab::{Lab, NoRun, RunOutput, Variant, VariantRun, hashed};
+use crate::recording::Recording;
+use crate::result::{ExperimentKind, Fastest, StageResult, TuneExperiment};
+use crate::rewrites::RewriteSetting;
+use crate::typed::{TypedPipeline, quote};
+
+/// The number of rounds of a confirmation.
+const MIN_ROUNDS: usize = 5;
+/// A screened remedy is worth a further look from this gain on.
+const MIN_GAIN: f64 = 1.05;
+/// The same for larger pipes, which cost memory, or another process.
+const MIN_GAIN_OF_PIPES: f64 = 1.05;
+/// A screening run is aborted after this many times the pipeline's time.
+const PATIENCE: f64 = 2.0;
+/// The longest time of the pipeline itself.
+const MAX_TIME: Duration = Duration::from_secs(600);
+
+/// How the pipeline's source runs.
+pub enum PipelineSource {
+    /// As typed.
+    Typed,
+    /// A recording is replayed by this command.
+    Recorded(String),
+}
+
+/// What the experiments need to know.
+pub struct TunePlan<'a> {
+    pub pipeline: TypedPipeline,
+    pub source: PipelineSource,
+    /// The path of this program.
+    pub program: String,
+    pub setting: RewriteSetting<'a>,
+    /// The budget; `None` for the default.
+    pub budget: Option<Duration>,
+    /// The memory for recordings of pipes, in bytes.
+    pub sample: u64,
+    pub threshold: Criterion,
+}
+
+/// The end of the experiments before there is a result.
+pub enum NoResult {
+    Interrupted,
+    Failed(String),
+    /// The outputs of two runs differ.
+    Unsteady(String),
+}
+
+/// What was measured.
+pub struct Measured {
+    pub time: Estimate,
+    pub output: u64,
+    pub stages: Vec<StageResult>,
+    pub experiments: Vec<TuneExperiment>,
+    pub fastest: Option<Fastest>,
+    pub notes: Vec<String>,
+    pub interrupted: bool,
+    pub budget: Duration,
+    pub seconds: f64,
+    pub runs: u32,
+}
+
+/// A variant with its runs.
+struct ScreenedVariant {
+    experiment: TuneExperiment,
+    variant: Variant,
+    /// The times of the screening, in seconds.
+    times: Vec<f64>,
+    /// The changes that it consists of.
+    changes: Vec<String>,
+}
+
+/// Runs all experiments.
+///
+/// # Errors
+/// If the pipeline itself fails, has another output in each run, or the user interrupts before anything is known.
+pub fn run(plan: &TunePlan<'_>, lab: &mut Lab<'_>, progress: &mut Progress) -> Result<Measured, NoResult> {
+    let begun = Instant::now();
+    let variant = Variant::whole(plan.runnable(&plan.pipeline).text());
+    progress.show("first run of the pipeline");
+    let most = plan.budget.unwrap_or(MAX_TIME).min(MAX_TIME);
+    let first = lab.run(&variant, most, hashed(true)).map_err(|error| first_failed(error, most))?;
+    let time = first.elapsed;
+    let budget = plan.budget.unwrap_or_else(|| default_budget(time));
+    progress.clear();
+    announce(time, budget);
+    let mut engine = Experimenter {
+        plan,
+        lab,
+        progress,
+        begun,
+        budget,
+        reference: first.output.clone(),
+        baseline: variant,
+        base_times: vec![time.as_secs_f64()],
+        trials: Vec::new(),
+        counts: vec![None; plan.pipeline.stages.len()],
+        recordings: (0..plan.pipeline.stages.len()).map(|_| None).collect(),
+        notes: Vec::new(),
+        interrupted: false,
+        best: Best { pipeline: plan.pipeline.clone(), gain: 1.0, changes: Vec::new() },
+    };
+    engine.warn_about_errors(&first);
+    match engine.check_steadiness(&first) {
+        Err(EarlyEnd::Stop(stop)) => return Err(stop),
+        Err(EarlyEnd::Interrupted) => engine.interrupted = true,
+        Ok(()) => engine.experiment(),
+    }
+    Ok(engine.finish())
+}
+
+fn first_failed(error: NoRun, most: Duration) -> NoResult {
+    match error {
+        NoRun::Interrupted => NoResult::Interrupted,
+        NoRun::TooSlow => NoResult::Failed(format!(
+            "the pipeline took longer than {} s and was ended; tune a part of its input, or use a longer --budget",
+            digits(most.as_secs_f64())
+        )),
+        NoRun::Failed(sentence) => NoResult::Failed(format!("the pipeline failed: {sentence}")),
+    }
+}
+
+/// One minute, or thirty times the pipeline's time if that is longer, at most ten minutes.
+fn default_budget(time: Duration) -> Duration {
+    (time * 30).clamp(Duration::from_secs(60), Duration::from_secs(600))
+}
+
+fn announce(time: Duration, budget: Duration) {
+    let runs = (budget.as_secs_f64() / time.as_secs_f64().max(0.01)).min(200.0);
+    say(format_args!(
+        "tune: the pipeline takes {} s; up to {runs:.0} runs in at most {:.0} s (--budget); Ctrl-C ends with what is known then",
+        digits(time.as_secs_f64()),
+        budget.as_secs_f64()
+    ));
+}
+
+/// Why a step of the engine ended early.
+enum EarlyEnd {
+    Interrupted,
+    Stop(NoResult),
+}
+
+struct Experimenter<'e, 'p, 'l> {
+    plan: &'e TunePlan<'p>,
+    lab: &'e mut Lab<'l>,
+    progress: &'e mut Progress,
+    begun: Instant,
+    budget: Duration,
+    reference: RunOutput,
+    baseline: Variant,
+    base_times: Vec<f64>,
+    trials: Vec<ScreenedVariant>,
+    /// The bytes that each stage wrote.
+    counts: Vec<Option<u64>>,
+    /// The output of each stage.
+    recordings: Vec<Option<Recording>>,
+    notes: Vec<String>,
+    interrupted: bool,
+    best: Best,
+}
+
+/// The best pipeline to paste, by the screening.
+struct Best {
+    pipeline: TypedPipeline,
+    gain: f64,
+    changes: Vec<String>,
+}
+
+impl TunePlan<'_> {
+    /// The pipeline as it is run: the source replaced by its recording, and pipemark by this program.
+    pub fn runnable(&self, pipeline: &TypedPipeline) -> TypedPipeline {
+        let mut pipeline = pipeline.clone();
+        if let (PipelineSource::Recorded(replay), Some(first)) = (&self.source, pipeline.stages.first())
+            && first.text == self.pipeline.stages[0].text
+        {
+            pipeline = pipeline.replaced(0, 0, std::slice::from_ref(replay));
+        }
+        for at in 0..pipeline.stages.len() {
+            if let Some(rest) = pipeline.stages[at].text.trim().strip_prefix("pipemark ") {
+                let text = format!("{} {rest}", quote(&self.program));
+                pipeline = pipeline.replaced(at, at, &[text]);
+            }
+        }
+        pipeline
+    }
+}
+
+impl Experimenter<'_, '_, '_> {
+    fn warn_about_errors(&mut self, first: &VariantRun) {
+        if !first.errors.is_empty() {
+            let line = String::from_utf8_lossy(&first.errors).lines().next().unwrap_or_default().to_owned();
+            self.notes.push(format!("the pipeline writes to standard error: {}", pipemark_model::neutral(&line)));
+        }
+    }
+
+    fn base_time(&self) -> f64 {
+        median(&self.base_times)
+    }
+
+    fn left(&self) -> f64 {
+        (self.budget.as_secs_f64() - self.begun.elapsed().as_secs_f64()).max(0.0)
+    }
+
+    /// The time that the confirmation needs, at most half of the budget.
+    fn reserve(&self) -> f64 {
+        let fastest = self.trials.iter().filter_map(|trial| trial.experiment.seconds).reduce(f64::min);
+        let base = self.base_time();
+        let each = fastest.unwrap_or(base).min(base);
+        (MIN_ROUNDS as f64 * (base + 2.0 * each)).min(self.budget.as_secs_f64() / 2.0)
+    }
+
+    /// Whether the budget has room for another screening run.
+    fn has_room(&self) -> bool {
+        !self.interrupted && self.left() > self.reserve() + self.base_time()
+    }
+
+    fn experiment(&mut self) {
+        self.try_remedies();
+        self.try_without();
+        self.try_pipes();
+        self.try_locale();
+        self.try_alone();
+        self.try_one_cpu();
+        self.confirm();
+    }
+
+    /// Screens a variant with one run. Returns its gain.
+    fn screen(&mut self, experiment: TuneExperiment, variant: Variant, changes: Vec<String>) -> Option<f64> {
+        if !self.has_room() {
+            return None;
+        }
+        if self.lab.runs.is_multiple_of(5) {
+            self.run_baseline();
+        }
+        self.progress.show(&format!("{} runs, {:.0} s left: {}", self.lab.runs, self.left(), experiment.text));
+        let compares = experiment.same_output.is_some();
+        let mut trial = ScreenedVariant { experiment, variant, times: Vec::new(), changes };
+        let limit = Duration::from_secs_f64(self.base_time() * PATIENCE + 0.5);
+        match self.lab.run(&trial.variant, limit, hashed(false)) {
+            Ok(run) => {
+                let same = self.is_expected(&trial.experiment, &run.output);
+                if compares {
+                    trial.experiment.same_output = Some(same);
+                }
+                if compares && !same {
+                    trial.experiment.failed = Some("its output differs".to_owned());
+                } else {
+                    trial.times.push(run.elapsed.as_secs_f64());
+                    trial.experiment.runs = 1;
+                }
+            }
+            Err(NoRun::Interrupted) => {
+                self.interrupted = true;
+                return None;
+            }
+            Err(NoRun::TooSlow) => {
+                let text = format!("slower: ended after {} times the pipeline's time", digits(PATIENCE));
+                trial.experiment.failed = Some(text);
+            }
+            Err(NoRun::Failed(sentence)) => trial.experiment.failed = Some(sentence),
+        }
+        let seconds = trial.times.first().copied();
+        trial.experiment.seconds = seconds;
+        trial.experiment.gain = seconds.map(|seconds| self.base_time() / seconds);
+        let gain = trial.experiment.gain;
+        self.trials.push(trial);
+        gain
+    }
+
+    /// Whether an experiment's output is that of the pipeline. Without a stage, the exit code may be another one.
+    fn is_expected(&self, experiment: &TuneExperiment, output: &RunOutput) -> bool {
+        match experiment.kind {
+            ExperimentKind::Without => output.has_same_content(&self.reference),
+            _ => output.is_same(&self.reference),
+        }
+    }
+
+    fn run_baseline(&mut self) {
+        let limit = Duration::from_secs_f64(self.base_time() * 5.0 + 5.0);
+        match self.lab.run(&self.baseline, limit, hashed(false)) {
+            Ok(run) => self.base_times.push(run.elapsed.as_secs_f64()),
+            Err(NoRun::Interrupted) => self.interrupted = true,
+            Err(_) => {}
+        }
+    }
+
+    fn finish(mut self) -> Measured {
+        self.progress.clear();
+        let names = self.plan.pipeline.names();
+        let stages = self.plan.pipeline.stages.iter().zip(&names).zip(&self.counts).enumerate();
+        let stages = stages.map(|(at, ((stage, name), wrote))| StageResult {
+            number: at + 1,
+            name: name.clone(),
+            command: stage.text.trim().to_owned(),
+            wrote: *wrote,
+        });
+        let fallback = || {
+            let time = self.base_time();
+            Estimate { median: time, low: None, high: None, min: time, max: time, runs: 1 }
+        };
+        let time = estimate::from_runs(&self.base_times).unwrap_or_else(fallback);
+        Measured {
+            time,
+            output: self.reference.bytes,
+            stages: stages.collect(),
+            fastest: self.fastest(),
+            experiments: self.trials.iter().map(|trial| trial.experiment.clone()).collect(),
+            notes: std::mem::take(&mut self.notes),
+            interrupted: self.interrupted,
+            budget: self.budget,
+            seconds: self.begun.elapsed().as_secs_f64(),
+            runs: self.lab.runs,
+        }
+    }
+}
+
+/// An experiment without a result.
+fn blank(kind: ExperimentKind, id: &str, text: String) -> TuneExperiment {
+    TuneExperiment {
+        kind,
+        id: id.to_owned(),
+        stage: None,
+        text,
+        command: None,
+        seconds: None,
+        gain: None,
+        low: None,
+        high: None,
+        verdict: None,
+        runs: 0,
+        same_output: None,
+        failed: None,
+    }
+}
+
+/// The criterion for times.
+pub fn criterion(threshold: Option<f64>) -> Criterion {
+    pipemark_console::verdict::criterion(threshold, Better::Lower)
+}
+
+fn median(values: &[f64]) -> f64 {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    let middle = sorted.len() / 2;
+    match sorted.len() {
+        0 => 0.0,
+        length if length.is_multiple_of(2) => (sorted[middle - 1] + sorted[middle]) / 2.0,
+        _ => sorted[middle],
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_budget_grows_with_the_pipeline_up_to_ten_minutes() {
+        let of = |seconds: f64| default_budget(Duration::from_secs_f64(seconds)).as_secs();
+        assert_eq!([of(0.1), of(3.0), of(100.0)], [60, 90, 600]);
+    }
+}

@@ -1,0 +1,263 @@
+//! Whether a script of sed or awk only reads its input and writes to standard output. What isn't understood counts as
+//! writing.
+
+/// Whether a sed script has no command that writes a file or starts a program (`w`, `W`, `e`, and those flags of `s`).
+pub fn sed_only_reads(script: &str) -> bool {
+    sed_commands(script)
+        .is_some_and(|commands| commands.iter().all(|one| !"wWeFrR".contains(one.letter) && one.harmless_flags))
+}
+
+/// Whether each line of the output of a sed script depends only on one line of its input, so that the order of the
+/// lines doesn't matter.
+pub fn sed_is_per_line(script: &str) -> bool {
+    sed_commands(script).is_some_and(|commands| {
+        commands.iter().all(|one| "sypd".contains(one.letter) && one.harmless_flags && !one.by_number)
+    })
+}
+
+/// A command of a sed script.
+struct SedCommand {
+    letter: char,
+    /// Whether it has an address that isn't one regular expression.
+    by_number: bool,
+    harmless_flags: bool,
+}
+
+/// The commands of a sed script; `None` if it isn't understood.
+fn sed_commands(script: &str) -> Option<Vec<SedCommand>> {
+    let mut commands = Vec::new();
+    let mut rest = script.chars().peekable();
+    loop {
+        while rest.next_if(|c| c.is_whitespace() || *c == ';').is_some() {}
+        if rest.peek().is_none() {
+            return Some(commands);
+        }
+        if rest.next_if_eq(&'#').is_some() {
+            while rest.next_if(|c| *c != '\n').is_some() {}
+            continue;
+        }
+        let mut by_number = false;
+        let mut addresses = 0;
+        loop {
+            match *rest.peek()? {
+                '0'..='9' | '$' | '~' | '+' => {
+                    by_number = true;
+                    rest.next();
+                }
+                '/' => {
+                    rest.next();
+                    delimited(&mut rest, '/')?;
+                    while rest.next_if(|c| matches!(c, 'I' | 'M')).is_some() {}
+                    addresses += 1;
+                }
+                '\\' => {
+                    rest.next();
+                    let delimiter = rest.next()?;
+                    delimited(&mut rest, delimiter)?;
+                    addresses += 1;
+                }
+                ',' | ' ' | '!' => {
+                    rest.next();
+                }
+                _ => break,
+            }
+        }
+        let letter = rest.next()?;
+        let mut harmless_flags = true;
+        match letter {
+            's' | 'y' => {
+                let delimiter = rest.next()?;
+                delimited(&mut rest, delimiter)?;
+                delimited(&mut rest, delimiter)?;
+                while let Some(flag) = rest.next_if(|c| !matches!(c, ';' | '\n' | '}' | ' ' | '#')) {
+                    harmless_flags &= flag.is_ascii_digit() || "gpiIM".contains(flag);
+                }
+            }
+            'a' | 'i' | 'c' | 'b' | 't' | 'T' | ':' | 'r' | 'R' | 'w' | 'W' => {
+                while rest.next_if(|c| *c != '\n').is_some() {}
+            }
+            '{' | '}' | '=' | 'd' | 'D' | 'e' | 'F' | 'g' | 'G' | 'h' | 'H' | 'l' | 'n' | 'N' | 'p' | 'P' | 'q'
+            | 'Q' | 'x' | 'z' => {
+                if matches!(letter, 'l' | 'q' | 'Q') {
+                    while rest.next_if(|c| c.is_ascii_digit() || *c == ' ').is_some() {}
+                }
+            }
+            _ => return None,
+        }
+        commands.push(SedCommand { letter, by_number: by_number || addresses > 1, harmless_flags });
+    }
+}
+
+/// Skips to behind the next delimiter that isn't escaped and isn't in brackets.
+fn delimited(rest: &mut std::iter::Peekable<std::str::Chars<'_>>, delimiter: char) -> Option<()> {
+    let mut bracket = false;
+    loop {
+        match rest.next()? {
+            '\\' if !bracket => {
+                rest.next()?;
+            }
+            '[' if !bracket => {
+                bracket = true;
+                rest.next_if_eq(&'^');
+                rest.next_if_eq(&']');
+            }
+            ']' => bracket = false,
+            c if c == delimiter && !bracket => return Some(()),
+            '\n' => return None,
+            _ => {}
+        }
+    }
+}
+
+/// Whether an awk program has no redirection of output, no pipe and no `system`.
+pub fn awk_only_reads(program: &str) -> bool {
+    let Some(tokens) = awk_tokens(program) else { return false };
+    let mut printing = false;
+    let mut depth = 0i32;
+    for token in &tokens {
+        match token.as_str() {
+            "system" | "|" | "|&" | ">>" | "@" => return false,
+            ">" if printing && depth == 0 => return false,
+            "print" | "printf" => (printing, depth) = (true, 0),
+            "(" | "[" => depth += 1,
+            ")" | "]" => depth -= 1,
+            ";" | "\n" | "{" | "}" => printing = false,
+            _ => {}
+        }
+    }
+    true
+}
+
+/// Whether an awk program uses only what all versions of awk do alike, on bytes as on characters.
+pub fn awk_is_plain(program: &str) -> bool {
+    // Not `in`: the order of an array's elements differs.
+    const PLAIN: [&str; 9] = ["print", "NR", "NF", "BEGIN", "END", "if", "else", "next", "OFS"];
+    let is_plain = |token: &String| {
+        let is_word = token.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_');
+        // Names of functions and of special variables are longer; a program's own names usually are short.
+        !is_word || PLAIN.contains(&token.as_str()) || token.len() <= 3 && token.chars().all(|c| c.is_ascii_lowercase())
+    };
+    let has_pattern = program.contains(['/', '~']);
+    // A point matches a byte or a character, and not all versions know intervals.
+    let is_special = |two: &[u8]| two[0] == b'.' || two[0] == b'{' && two[1].is_ascii_digit();
+    program.is_ascii()
+        && awk_only_reads(program)
+        && !(has_pattern && program.as_bytes().windows(2).any(is_special))
+        && !program.contains("[:")
+        && !program.contains('\\')
+        && awk_tokens(program).is_some_and(|tokens| tokens.iter().all(is_plain))
+}
+
+/// Names, operators and marks of an awk program, without its strings and regular expressions; `None` if it isn't
+/// understood.
+fn awk_tokens(program: &str) -> Option<Vec<String>> {
+    let mut tokens: Vec<String> = Vec::new();
+    let mut rest = program.chars().peekable();
+    while let Some(c) = rest.next() {
+        // A slash after a value divides; elsewhere it begins a regular expression.
+        let after_value = tokens.last().is_some_and(|last| {
+            last.ends_with(|c: char| c.is_alphanumeric() || c == '_')
+                && !["print", "return", "in", "case"].contains(&last.as_str())
+                || matches!(last.as_str(), ")" | "]" | "\"" | "$")
+        });
+        match c {
+            '"' => {
+                loop {
+                    match rest.next()? {
+                        '\\' => {
+                            rest.next()?;
+                        }
+                        '"' => break,
+                        _ => {}
+                    }
+                }
+                tokens.push("\"".to_owned());
+            }
+            '/' if !after_value => {
+                delimited(&mut rest, '/')?;
+                tokens.push("\"".to_owned());
+            }
+            '#' => while rest.next_if(|c| *c != '\n').is_some() {},
+            c if c.is_alphanumeric() || c == '_' => {
+                let mut word = String::from(c);
+                while let Some(more) = rest.next_if(|c| c.is_alphanumeric() || matches!(c, '_' | '.')) {
+                    word.push(more);
+                }
+                tokens.push(word);
+            }
+            '|' | '>' | '&' => {
+                let mut operator = String::from(c);
+                while let Some(more) = rest.next_if(|c| matches!(c, '|' | '>' | '&' | '=')) {
+                    operator.push(more);
+                }
+                tokens.push(operator);
+            }
+            '\\' if rest.peek() == Some(&'\n') => {
+                rest.next();
+            }
+            ' ' | '\t' | '\r' => {}
+            other => tokens.push(other.to_string()),
+        }
+    }
+    Some(tokens)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn awk_redirections_are_told_from_comparisons() {
+        for program in [
+            "{ print ($1 > 2) }",
+            "$1 > 2 { print }",
+            "{ if ($1 > 2) print $2 }",
+            "/a|b/ && !/c>d/",
+            "{ x = $1 / 2; print x / 3 }",
+            "{ print \"a > b | c\" }",
+            "END { print NR }",
+            "BEGIN { while ((getline line < \"f\") > 0) n++ }",
+            "{ a[$1] || b }",
+        ] {
+            assert!(awk_only_reads(program), "{program}");
+        }
+        for program in [
+            "{ print > \"f\" }",
+            "{ print $1, $2 > $3 }",
+            "{ printf \"%s\", $1 >> \"f\" }",
+            "{ print | \"sh\" }",
+            "{ system($0) }",
+            "{ \"date\" | getline }",
+            "@load \"x\"",
+            "{ print \"a }",
+        ] {
+            assert!(!awk_only_reads(program), "{program}");
+        }
+    }
+
+    #[test]
+    fn sed_scripts_that_write_are_found() {
+        for script in [
+            "s/a/b/g",
+            "/x/d",
+            "1,5p",
+            "$!N;P;D",
+            "s|/a|/b|;y/abc/xyz/",
+            "/[/]/d",
+            ":a;N;$!ba;s/\\n/,/g",
+            "1!G;h;$!d",
+            "2q",
+        ] {
+            assert!(sed_only_reads(script), "{script}");
+        }
+        for script in ["w out", "s/a/b/w out", "s/a/b/ge", "e date", "/x/w f", "r f", "1e"] {
+            assert!(!sed_only_reads(script), "{script}");
+        }
+        assert!(
+            sed_is_per_line("s/a/b/;/x/d")
+                && !sed_is_per_line("1d")
+                && !sed_is_per_line("N;s/\\n//")
+                && !sed_is_per_line("/a/,/b/d")
+        );
+    }
+}

@@ -1,0 +1,200 @@
+//! `pipemark tune 'A | B'` runs a pipeline in variants: what it refuses, that the fastest pipeline has the same output,
+//! and that nothing is left.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use rustix::process::Signal;
+use serde_json::Value;
+
+use crate::program::{PIPEMARK, ProgramOutput, RunningProgram, eventually, file, pipemark, run};
+
+const COUNT: &str = "cut -d' ' -f1 | sort | uniq -c | sort -rn | head";
+
+/// Words in an uneven distribution, a line each.
+fn words(lines: usize) -> tempfile::NamedTempFile {
+    let line = |at: usize| format!("{} x\n", (at * 7919 % 1000) * (at * 104_729 % 7) % 613);
+    file((0..lines).map(line).collect::<String>().as_bytes(), ".txt")
+}
+
+fn tune(pipeline: &str, flags: &[&str]) -> ProgramOutput {
+    pipemark(&[&["tune", pipeline, "--json", "-"], flags].concat())
+}
+
+fn result(pipeline: &str, flags: &[&str]) -> Value {
+    let ended = tune(pipeline, flags);
+    assert_eq!(ended.code(), Some(0), "{}", ended.stderr);
+    ended.document()
+}
+
+fn output_of(pipeline: &str) -> String {
+    run(&["sh", "-c"], &[pipeline]).stdout
+}
+
+#[test]
+fn the_fastest_pipeline_has_the_same_output() {
+    let input = words(150_000);
+    let pipeline = format!("cat {} | {COUNT}", input.path().display());
+    let result = result(&pipeline, &["--budget", "12s"]);
+    let experiments = result["experiments"].as_array().unwrap();
+    let of = |id: &str| experiments.iter().find(|one| one["id"] == id).unwrap_or_else(|| panic!("{id}: {result}"));
+    assert_eq!(of("count-in-awk")["same_output"], true, "{result}");
+    assert!(of("count-in-awk")["command"].as_str().unwrap().contains("| awk '{ n[$0]++ }"), "{result}");
+    // Each stage was replaced by its recording, and the rest wrote the same.
+    for stage in 1..=6 {
+        assert_eq!(of(&format!("without-{stage}"))["same_output"], true, "{stage}: {result}");
+    }
+    let wrote: Vec<u64> =
+        result["stages"].as_array().unwrap().iter().map(|stage| stage["wrote"].as_u64().unwrap()).collect();
+    assert_eq!(wrote[0], fs::metadata(input.path()).unwrap().len(), "{result}");
+    let expected = output_of(&pipeline);
+    assert_eq!(result["output"], expected.len(), "{result}");
+    let commands =
+        experiments.iter().filter(|one| one["same_output"] == true).filter_map(|one| one["command"].as_str());
+    for command in commands.chain(result["fastest"]["command"].as_str()) {
+        assert_eq!(output_of(command), expected, "{command}");
+    }
+}
+
+#[test]
+fn a_pipeline_that_may_change_something_is_not_run() {
+    let directory = tempfile::tempdir().unwrap();
+    let made = directory.path().join("made");
+    let made = made.to_str().unwrap();
+    for (pipeline, says) in [
+        (format!("seq 9 | tee {made}"), "2 tee"),
+        (format!("seq 9 | sort -o {made}"), "-o"),
+        (format!("seq 9 | sort >{made}"), "redirected"),
+        (format!("seq 9 | sed 'w {made}' | wc"), "the script of sed may write"),
+        (format!("seq 9 | while read x; do echo $x >>{made}; done"), "can't be seen"),
+        (format!("seq 9 | awk '{{ print > \"{made}\" }}'"), "the script of awk may write"),
+    ] {
+        let ended = tune(&pipeline, &[]);
+        assert_eq!((ended.code(), ended.stdout.as_str()), (Some(2), ""), "{pipeline}: {}", ended.stderr);
+        assert!(ended.stderr.contains(says) && ended.stderr.contains("--yes"), "{pipeline}: {}", ended.stderr);
+        assert!(!Path::new(made).exists(), "{pipeline}");
+    }
+    let without = result(&format!("seq 9 | sort | tee {made}"), &["--without-last", "--budget", "1s"]);
+    assert_eq!((&without["pipeline"], Path::new(made).exists()), (&"seq 9 | sort".into(), false));
+    let prepared = result(
+        &format!("seq 9 | tee {made}"),
+        &["--prepare", &format!("test ! -e {made} || rm {made}"), "--budget", "1s"],
+    );
+    assert!(prepared["runs"].as_u64() > Some(3) && Path::new(made).exists(), "{prepared}");
+}
+
+#[test]
+fn an_unknown_source_runs_once() {
+    let directory = tempfile::tempdir().unwrap();
+    let log = directory.path().join("log");
+    let pipeline = format!("(echo run >>{}; seq 20000; sleep 0.2; seq 10) | sort -n | uniq -c | md5sum", log.display());
+    let count = || fs::read_to_string(&log).unwrap().lines().count();
+    let once = result(&pipeline, &["--budget", "3s"]);
+    assert_eq!(count(), 1, "{once}");
+    // The recording has the pause of the source.
+    assert!(once["time"]["min"].as_f64() >= Some(0.2), "{once}");
+    assert!(once["notes"].to_string().contains("ran once"), "{once}");
+    let again = result(&pipeline, &["--budget", "2s", "--rerun-source", "--yes"]);
+    assert!(count() > 3, "{again}");
+}
+
+#[test]
+fn a_source_without_an_end_is_cut() {
+    let endless = result("while :; do echo 1234567; done | sort | uniq -c", &["--sample", "64k", "--budget", "6s"]);
+    assert!(endless["notes"].to_string().contains("--sample"), "{endless}");
+    let slow = result("(seq 100; sleep 600) | sort | uniq -c", &["--budget", "2s"]);
+    assert!(slow["notes"].to_string().contains("--budget"), "{slow}");
+}
+
+#[test]
+fn a_pipeline_whose_output_varies_is_refused_with_the_difference() {
+    let ended = tune("seq 1000 | shuf | head -3", &[]);
+    assert_eq!(ended.code(), Some(3), "{}", ended.stderr);
+    assert!(
+        ended.stderr.contains("differs from run to run") && ended.stderr.contains("first difference at byte"),
+        "{}",
+        ended.stderr
+    );
+}
+
+#[test]
+fn a_stage_that_leaves_early_is_replayed_as_such() {
+    let early = result("yes 'a b' | cut -d' ' -f1 | head -n 20000 | wc -l", &["--budget", "4s"]);
+    let experiments = early["experiments"].as_array().unwrap();
+    let without: Vec<&Value> = experiments.iter().filter(|one| one["kind"] == "without").collect();
+    assert!(without.len() >= 3 && without.iter().all(|one| one["same_output"] == true), "{early}");
+}
+
+#[test]
+fn a_failing_pipeline_is_compared_with_its_exit_code() {
+    let failing = result("seq 100000 | grep nothing-of-that", &["--budget", "2s"]);
+    assert_eq!(failing["output"], 0, "{failing}");
+    let ended = tune("seq 9 | sort --no-such-option", &["--budget", "2s"]);
+    assert!(ended.stderr.is_empty() || ended.stdout.contains("no-such-option"), "{} {}", ended.stdout, ended.stderr);
+}
+
+/// Processes that have this word in their command line.
+fn processes_with(word: &str) -> usize {
+    let all = fs::read_dir("/proc").unwrap().flatten();
+    let has = |path: std::path::PathBuf| fs::read_to_string(path.join("cmdline")).is_ok_and(|line| line.contains(word));
+    all.filter(|entry| entry.file_name().to_string_lossy().bytes().all(|byte| byte.is_ascii_digit()))
+        .filter(|entry| has(entry.path()))
+        .count()
+}
+
+#[test]
+fn nothing_is_left_however_it_ends() {
+    for (signal, code) in [(Signal::INT, Some(130)), (Signal::TERM, Some(130)), (Signal::KILL, None)] {
+        let mark = format!("mark-{}-{}", std::process::id(), signal.as_raw());
+        let pipeline = format!("seq 300000000 | grep -v {mark} | sort -n | tail -n 1");
+        let running = RunningProgram::pipemark(&["tune", &pipeline]);
+        eventually("the pipeline runs", || processes_with(&format!("-v\0{mark}")) > 0);
+        running.signal(signal);
+        let (ended, _) = running.end();
+        assert_eq!(ended.code(), code, "{signal:?}: {}", ended.stderr);
+        eventually("its processes have ended", || processes_with(&mark) == 0);
+    }
+}
+
+#[test]
+fn an_interrupt_leaves_what_is_known() {
+    let directory = tempfile::tempdir().unwrap();
+    let count = directory.path().join("count");
+    // Each run adds a line, so that the test knows when some have ended.
+    let pipeline = format!("(echo >>{}; seq 100000) | sort -n | md5sum", count.display());
+    let running =
+        RunningProgram::pipemark(&["tune", "--yes", "--rerun-source", "--json", "-", "--budget", "10min", &pipeline]);
+    let runs = || fs::read_to_string(&count).map_or(0, |text| text.lines().count());
+    eventually("some runs have ended", || runs() >= 6);
+    running.signal(Signal::INT);
+    let (ended, _) = running.end();
+    assert_eq!(ended.code(), Some(130), "{}", ended.stderr);
+    let known = ended.document();
+    assert!(known["interrupted"] == true && known["runs"].as_u64() >= Some(4), "{known}");
+}
+
+#[test]
+fn hostile_stages_do_no_harm() {
+    // A stage that leaves a process behind, one that reads the terminal, one that kills its parent, one that ignores
+    // signals.
+    for stage in
+        ["sh -c 'sleep 1000 & cat'", "sh -c 'cat; read x </dev/tty; true'", "sh -c 'trap \"\" INT TERM HUP; cat'"]
+    {
+        let ended = pipemark(&["tune", "--yes", "--budget", "3s", &format!("seq 1000 | {stage} | md5sum")]);
+        assert!(ended.code().is_some_and(|code| code <= 3), "{stage}: {:?} {}", ended.code(), ended.stderr);
+    }
+    let ended = pipemark(&["tune", "--yes", "--budget", "3s", "seq 1000 | sh -c 'cat; kill -9 $PPID'"]);
+    assert!(ended.code().is_some(), "{}", ended.stderr);
+    eventually("no process is left", || processes_with("sleep\x001000") == 0);
+}
+
+#[test]
+fn full_descriptors_and_a_closed_output_are_sentences() {
+    let ended = Command::new("sh")
+        .args(["-c", &format!("ulimit -n 8; exec {PIPEMARK} tune --budget 2s 'seq 100 | sort | uniq | wc -l'")])
+        .output()
+        .unwrap();
+    let errors = String::from_utf8_lossy(&ended.stderr);
+    assert!(ended.status.code().is_some() && !errors.contains("panicked"), "{errors}");
+}
