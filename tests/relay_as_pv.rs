@@ -164,7 +164,8 @@ fn a_slow_reader_gets_all_bytes_in_order() {
     assert!(child.wait().unwrap().success());
 }
 
-/// pv and mbuffer: after a reader that leaves early, the relay ends as cat does. What is left in the buffer is reported.
+/// pv and mbuffer: after a reader that leaves early, the relay ends as cat does. With options that count bytes, what is lost is
+/// reported.
 #[test]
 fn a_reader_that_leaves_early_ends_the_relay() {
     for words in [&[][..], &["--buffer", "1m"], &["--limit", "1g"], &JSON] {
@@ -181,7 +182,7 @@ fn a_reader_that_leaves_early_ends_the_relay() {
         assert_eq!(ended.status.signal(), Some(Signal::PIPE.as_raw()), "{words:?}");
         let stderr = String::from_utf8_lossy(&ended.stderr);
         let is_reported = stderr.contains(" bytes were read but not delivered\n");
-        assert_eq!(is_reported, words.first() == Some(&"--buffer"), "{words:?}: {stderr}");
+        assert_eq!(is_reported, !words.is_empty(), "{words:?}: {stderr}");
     }
 }
 
@@ -345,7 +346,7 @@ fn a_full_disk_is_an_error() {
         assert_eq!(output.status.code(), Some(1), "{words:?}");
         let stderr = String::from_utf8_lossy(&output.stderr);
         assert!(stderr.contains("No space left on device"), "{stderr}");
-        assert_eq!(stderr.contains("1000 bytes were read but not delivered"), words[0] == "--buffer", "{stderr}");
+        assert!(stderr.contains("1000 bytes were read but not delivered"), "{stderr}");
     }
     let full = OpenOptions::new().write(true).open("/dev/full").unwrap();
     let mut child =
@@ -371,7 +372,7 @@ fn a_disk_that_becomes_full_keeps_what_was_written() {
         let output = child.wait_with_output().unwrap();
         let stderr = String::from_utf8_lossy(&output.stderr);
         assert!(output.status.code() == Some(1) && stderr.contains("File too large"), "{words}: {stderr}");
-        assert_eq!(stderr.contains("read but not delivered"), words.starts_with("--buffer"), "{words}: {stderr}");
+        assert!(stderr.contains("bytes were read but not delivered"), "{words}: {stderr}");
         assert!(fs::read(&path).unwrap() == bytes[..100 << 10], "{words}");
     }
 }

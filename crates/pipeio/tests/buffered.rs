@@ -265,6 +265,27 @@ fn a_stop_ends_a_relay_without_a_buffer() {
 }
 
 #[test]
+fn a_handle_that_only_stops_counts_at_the_end() {
+    let ((from, mut input), (mut output, to)) = (pipe().unwrap(), pipe().unwrap());
+    let mut rest = from.try_clone().unwrap();
+    let handle = RelayHandle::only_stops();
+    let observed = handle.clone();
+    let relay = Relay::new().method(MethodChoice::ReadWrite);
+    let thread = thread::spawn(move || relay.run_with(from, to, &observed));
+    input.write_all(&[0; 1000]).unwrap();
+    output.read_exact(&mut [0; 1000]).unwrap();
+    assert_eq!((handle.written(), handle.buffered()), (0, 0));
+    assert_eq!(handle.stop(), 0);
+    // A relay that already waits for input reads these bytes and can't write them.
+    input.write_all(&[0; 500]).unwrap();
+    assert!(was_stopped(thread.join().unwrap()));
+    drop(input);
+    let mut left = Vec::new();
+    rest.read_to_end(&mut left).unwrap();
+    assert_eq!((handle.written(), handle.buffered() + left.len() as u64), (1000, 500));
+}
+
+#[test]
 fn after_a_stop_the_reader_gets_the_end_of_the_output() {
     let Running { mut input, mut output, handle, thread } = start(buffered(1 << 20, 0, 100), None);
     input.write_all(&[0; 300_000]).unwrap();

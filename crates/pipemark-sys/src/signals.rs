@@ -1,10 +1,14 @@
 //! Signals as events: signals are blocked and read from a descriptor, so that no signal interrupts or ends the program.
+//! Or they set a flag, and interrupt the call that the program waits in.
 
 use std::io;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::os::unix::process::CommandExt;
 use std::process::Command;
+use std::ptr;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, Ordering};
 
 use libc::c_int;
 
@@ -121,6 +125,72 @@ pub fn send(pid: u32, signal: i32) -> io::Result<()> {
         .ok_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, "no process"))?;
     // SAFETY: the call takes two numbers and accesses no memory of ours.
     result_of(unsafe { libc::kill(pid, signal) }).map(drop)
+}
+
+/// The flag that a signal sets.
+static FLAG: OnceLock<&'static AtomicBool> = OnceLock::new();
+/// The first signal that has set the flag; 0 if none has.
+static INTERRUPTED_BY: AtomicI32 = AtomicI32::new(0);
+/// How often the timer has interrupted this process.
+static TICKS: AtomicU32 = AtomicU32::new(0);
+
+/// The interval of the timer.
+const TICK: libc::timeval = libc::timeval { tv_sec: 0, tv_usec: 10_000 };
+/// The signal ends this process after this many ticks (2 s), if it hasn't ended itself.
+const MAX_TICKS: u32 = 200;
+
+/// Sets `flag` when one of the `signals` arrives, and interrupts the call in which the process waits. From then on, the
+/// process must end itself, and has two seconds to do so. Signals that are ignored stay ignored. Only the first call has
+/// an effect.
+///
+/// A timer repeats the interruption, because the signal may arrive just before the process starts to wait.
+///
+/// # Errors
+/// If a number isn't a signal.
+pub fn set_on_signal(signals: &[i32], flag: &'static AtomicBool) -> io::Result<()> {
+    if FLAG.set(flag).is_ok() {
+        for &signal in signals.iter().filter(|signal| !is_ignored(**signal)) {
+            set_handler(signal, on_signal)?;
+        }
+    }
+    Ok(())
+}
+
+/// The signal that has set the flag of [`set_on_signal`].
+pub fn interrupted_by() -> Option<i32> {
+    Some(INTERRUPTED_BY.load(Ordering::SeqCst)).filter(|signal| *signal != 0)
+}
+
+/// Sets the handler of a signal, without SA_RESTART.
+fn set_handler(signal: i32, handler: extern "C" fn(c_int)) -> io::Result<()> {
+    // SAFETY: all fields of the struct may be zero: no flags, and no signals blocked.
+    let mut action: libc::sigaction = unsafe { std::mem::zeroed() };
+    action.sa_sigaction = handler as *const () as libc::sighandler_t;
+    // SAFETY: the action is valid, and both handlers make only calls that signal-safety(7) allows.
+    result_of(unsafe { libc::sigaction(signal, &raw const action, ptr::null_mut()) }).map(drop)
+}
+
+extern "C" fn on_signal(signal: c_int) {
+    if INTERRUPTED_BY.compare_exchange(0, signal, Ordering::SeqCst, Ordering::SeqCst).is_err() {
+        return;
+    }
+    if let Some(flag) = FLAG.get() {
+        flag.store(true, Ordering::SeqCst);
+    }
+    let timer = libc::itimerval { it_interval: TICK, it_value: TICK };
+    let _ = set_handler(libc::SIGALRM, on_tick);
+    // SAFETY: the struct lives during the call, and the pointer for the previous value may be null.
+    unsafe { libc::setitimer(libc::ITIMER_REAL, &raw const timer, ptr::null_mut()) };
+}
+
+extern "C" fn on_tick(_: c_int) {
+    if TICKS.fetch_add(1, Ordering::SeqCst) >= MAX_TICKS {
+        let signal = INTERRUPTED_BY.load(Ordering::SeqCst);
+        end_by(signal);
+        // The default action doesn't end process 1.
+        // SAFETY: the call ends the process, and may be made in a signal handler.
+        unsafe { libc::_exit(128 + signal) };
+    }
 }
 
 /// Ends this process by the default action of a signal. Returns if that action doesn't end the process.

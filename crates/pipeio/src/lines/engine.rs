@@ -1,4 +1,4 @@
-//! The options of a run, its result, and runs on one thread.
+//! The options of a run, and runs on one thread.
 
 use std::num::NonZeroUsize;
 use std::ops::Range;
@@ -10,12 +10,13 @@ use rustix::io::Errno;
 use super::batch::Batch;
 use super::chunks::line_start;
 use super::error::Error;
+use super::fate::Flow;
 use super::fault;
 use super::output::Output;
-use super::parallel;
 use super::reader::{Extent, Next, ReadPlan, Reader, WhenIdle, reopen};
 use super::region::Region;
-use super::transform::{Flow, Transform};
+use super::report::{Ended, LinesReport};
+use super::transform::Transform;
 use super::writer::{OutputMethod, Readers, Writer};
 use crate::pipe;
 
@@ -181,42 +182,6 @@ impl Engine {
         })
     }
 
-    /// Transforms all lines of `input` to `output` on up to `threads` threads, including the calling thread. Each
-    /// thread has a clone of `transform`, and processes its batches in the order of the input.
-    ///
-    /// Each thread reads its own chunks of a regular file with pread(2), unless the transform is
-    /// [numbered](Transform::numbered). Any other input is read by one thread at a time. One thread at a time writes,
-    /// and all threads transform concurrently. There are no queues: a thread that waits for its turn to write doesn't
-    /// read, so a slow reader of the output slows the whole run.
-    ///
-    /// # Errors
-    ///
-    /// As [`run`](Self::run). The output written before an error is the same as that of a run on one thread.
-    ///
-    /// # Panics
-    ///
-    /// If the transform panics.
-    pub fn run_parallel<T>(
-        &self,
-        input: impl AsFd,
-        output: impl AsFd,
-        mut transform: T,
-        threads: NonZeroUsize,
-    ) -> Result<LinesReport, Error>
-    where
-        T: Transform + Clone + Send,
-    {
-        if threads.get() == 1 {
-            return self.run(input, output, &mut transform);
-        }
-        let output = output.as_fd();
-        through_cache(input.as_fd(), |input| {
-            let span = self.span(input)?;
-            refuse_same_file(input, output)?;
-            parallel::run(self, input, output, transform, threads, span)
-        })
-    }
-
     pub(super) fn reader<'fd>(
         &self,
         input: BorrowedFd<'fd>,
@@ -248,7 +213,7 @@ impl Engine {
 
     /// Positions the descriptor at the first line of the range, and returns where the range's lines start and end.
     /// Without a range, returns the whole input.
-    fn span(&self, input: BorrowedFd<'_>) -> Result<Range<u64>, Error> {
+    pub(super) fn span(&self, input: BorrowedFd<'_>) -> Result<Range<u64>, Error> {
         let Some(Range { start: low, end: high }) = self.range.clone() else { return Ok(0..u64::MAX) };
         if !is_file(input)? {
             return Err(Error::RangeOfNoFile);
@@ -297,7 +262,7 @@ fn cannot_read(errno: Errno) -> Error {
 
 /// Refuses a file that is both input and output if some of it is left to read. If lines became longer, the output would
 /// overwrite unread lines, or the run would read its own output forever.
-fn refuse_same_file(input: BorrowedFd<'_>, output: BorrowedFd<'_>) -> Result<(), Error> {
+pub(super) fn refuse_same_file(input: BorrowedFd<'_>, output: BorrowedFd<'_>) -> Result<(), Error> {
     if !is_file(input)? {
         return Ok(());
     }
@@ -311,7 +276,7 @@ fn refuse_same_file(input: BorrowedFd<'_>, output: BorrowedFd<'_>) -> Result<(),
 
 /// Calls `run` with `input`. If `input` bypasses the page cache (O_DIRECT), calls `run` with the same file opened
 /// without that flag: direct reads must start and end at the borders of disk blocks, and lines don't.
-fn through_cache(
+pub(super) fn through_cache(
     input: BorrowedFd<'_>,
     run: impl FnOnce(BorrowedFd<'_>) -> Result<LinesReport, Error>,
 ) -> Result<LinesReport, Error> {
@@ -343,48 +308,3 @@ const ONE_CPU_BATCH: usize = pipe::CACHE_SIZED;
 /// The maximum number of consecutive reads whose output is held back. If single lines arrive as fast as they are read,
 /// this delays each line by about 0.1 ms.
 const HOLD_READS: u32 = 64;
-
-/// How a run without an error ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Ended {
-    /// The input ended.
-    Input,
-    /// The transform returned [`Flow::Stop`].
-    Stopped,
-    /// Nobody reads the output any more, as when `head` exits.
-    ReadersGone,
-}
-
-/// The result of a run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct LinesReport {
-    /// How the run ended.
-    pub ended: Ended,
-    /// The number of threads that worked. Smaller than requested if the system could not start more.
-    pub threads: usize,
-    /// Bytes of all lines read from the input. After an early end, this may include bytes that were not transformed.
-    pub bytes_in: u64,
-    /// Bytes written or given away to the output.
-    pub bytes_out: u64,
-    /// How many of the `bytes_out` bytes were given away without a copy.
-    pub given_away: u64,
-    /// System calls that read bytes from the input. Calls that found nothing to read aren't counted.
-    pub reads: u64,
-    /// Calls of write(2), writev(2) and vmsplice(2).
-    pub writes: u64,
-}
-
-impl LinesReport {
-    pub(super) fn of(ended: Ended, threads: usize, reader: &Reader<'_>, writer: &Writer<'_>) -> Self {
-        Self {
-            ended,
-            threads,
-            bytes_in: reader.taken(),
-            bytes_out: writer.bytes,
-            given_away: writer.given_away,
-            reads: reader.reads,
-            writes: writer.writes,
-        }
-    }
-}

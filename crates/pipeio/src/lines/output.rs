@@ -5,9 +5,9 @@ use std::io::{self, IoSlice};
 use std::marker::PhantomData;
 
 use super::error::Error;
+use super::fate::Flow;
 use super::fault;
 use super::region::Region;
-use super::transform::Flow;
 
 /// Slices of the batch of at least this many bytes are lent, because lending them costs less than copying them.
 const WORTH_LENDING: usize = 32 << 10;

@@ -11,14 +11,16 @@ use std::{hint, thread};
 use rustix::event::{EventfdFlags, eventfd};
 
 use super::chunks::Chunks;
-use super::engine::{Ended, Engine, LinesReport};
+use super::engine::{Engine, refuse_same_file, through_cache};
 use super::error::Error;
+use super::fate::Flow;
 use super::fault;
 use super::output::{Output, Store};
 use super::reader::{Next, Reader, WhenIdle};
 use super::region::Region;
+use super::report::{Ended, LinesReport};
 use super::threads;
-use super::transform::{Flow, Transform};
+use super::transform::Transform;
 use super::writer::{Readers, Writer};
 
 /// How long a waiting thread stays awake before it sleeps. Reading a batch takes about 20 µs. So does transforming it,
@@ -55,7 +57,45 @@ struct OrderedOutput<'fd> {
     ended: Option<Result<Ended, Error>>,
 }
 
-pub(super) fn run<T: Transform + Clone + Send>(
+impl Engine {
+    /// Transforms all lines of `input` to `output` on up to `threads` threads, including the calling thread. Each
+    /// thread has a clone of `transform`, and processes its batches in the order of the input.
+    ///
+    /// Each thread reads its own chunks of a regular file with pread(2), unless the transform is
+    /// [numbered](Transform::numbered). Any other input is read by one thread at a time. One thread at a time writes,
+    /// and all threads transform concurrently. There are no queues: a thread that waits for its turn to write doesn't
+    /// read, so a slow reader of the output slows the whole run.
+    ///
+    /// # Errors
+    ///
+    /// As [`run`](Self::run). The output written before an error is the same as that of a run on one thread.
+    ///
+    /// # Panics
+    ///
+    /// If the transform panics.
+    pub fn run_parallel<T>(
+        &self,
+        input: impl AsFd,
+        output: impl AsFd,
+        mut transform: T,
+        threads: NonZeroUsize,
+    ) -> Result<LinesReport, Error>
+    where
+        T: Transform + Clone + Send,
+    {
+        if threads.get() == 1 {
+            return self.run(input, output, &mut transform);
+        }
+        let output = output.as_fd();
+        through_cache(input.as_fd(), |input| {
+            let span = self.span(input)?;
+            refuse_same_file(input, output)?;
+            run(self, input, output, transform, threads, span)
+        })
+    }
+}
+
+fn run<T: Transform + Clone + Send>(
     engine: &Engine,
     input: BorrowedFd<'_>,
     output: BorrowedFd<'_>,

@@ -17,9 +17,10 @@ use rustix::mm::MapFlags;
 use rustix::param::page_size;
 
 use super::flow::{BatchPolicy, IdleTuner};
-use super::handle::RelayHandle;
+use super::handle::{RelayHandle, unread};
+use super::limits::BUFFER;
 use super::methods::Kind;
-use super::{BUFFER, End, RelayRun, longest_write, output_without_waiting, unread};
+use super::run::{End, RelayRun, longest_write, output_without_waiting};
 use crate::memory::{Mapping, Pages, Region};
 
 /// The minimum number of blocks, unless blocks would then be smaller than a page. A block is at most as large as one
@@ -383,7 +384,8 @@ impl RelayRun<'_> {
             // This thread may still wait for input after the relay has ended. So it has no descriptor of the output,
             // whose reader would otherwise get no end of file.
             let (input, handle) = (input.as_fd(), Some(&filler.handle));
-            fill(RelayRun { handle, ..RelayRun::new([input, input], kinds, capacities, one_cpu) }, &filler)
+            let stopped = handle.map(RelayHandle::stop_flag);
+            fill(RelayRun { handle, stopped, ..RelayRun::new([input, input], kinds, capacities, one_cpu) }, &filler)
         });
         let filler =
             filler.map_err(|error| io::Error::new(error.kind(), format!("a thread could not be started: {error}")))?;
@@ -391,6 +393,7 @@ impl RelayRun<'_> {
         let output = own.as_ref().map_or(self.output, |own| own.as_fd());
         let mut side = RelayRun {
             handle: self.handle,
+            stopped: self.stopped,
             naps: self.naps.take(),
             throttle: self.throttle.take(),
             longest_write: longest_write(self.output, kinds[1], own.is_some()),

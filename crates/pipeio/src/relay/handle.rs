@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use rustix::fs::FileType;
 use rustix::io::{Errno, ioctl_fionread};
 
-use super::{BUFFER, RAISED};
+use super::limits::{BUFFER, RAISED};
 
 /// A handle of a running relay: it reports the bytes moved and limits the rate. All clones refer to the same relay.
 ///
@@ -39,6 +39,8 @@ struct RelayState {
     limit: AtomicU64,
     /// Whether the relay was stopped.
     stopped: AtomicBool,
+    /// Whether the bytes are counted only at the end.
+    only_stops: bool,
     /// The number of threads that are in a call which may move bytes.
     moving: AtomicU32,
 }
@@ -61,7 +63,14 @@ impl RelayHandle {
         RelayHandle::default()
     }
 
-    /// Bytes read from the input. Without a [buffer](super::Relay::buffer) this equals [`written`](Self::written).
+    /// Creates a handle that can only stop a relay without a [buffer](super::Relay::buffer). Bytes are counted once the
+    /// relay has ended, so the relay is as fast as without a handle. The relay ignores a limit.
+    pub fn only_stops() -> RelayHandle {
+        RelayHandle(Arc::new(RelayState { only_stops: true, ..RelayState::default() }))
+    }
+
+    /// Bytes read from the input. Without a [buffer](super::Relay::buffer) this equals [`written`](Self::written) until
+    /// the relay ends.
     pub fn read(&self) -> u64 {
         self.0.read.load(Ordering::Acquire).max(self.written())
     }
@@ -71,10 +80,11 @@ impl RelayHandle {
         self.0.written.load(Ordering::Acquire)
     }
 
-    /// Bytes read and not yet written. Always 0 without a buffer.
+    /// Bytes read and not yet written. Without a buffer this is 0 until the relay ends. If the relay then has failed or
+    /// was stopped, it is the rest of the piece that was read last.
     pub fn buffered(&self) -> u64 {
         // Loads `written` first: bytes written between the two loads were read before, so they don't reduce the
-        // difference. Without a buffer, `read` stays 0.
+        // difference. Without a buffer, `read` stays 0 until the relay ends.
         let written = self.written();
         self.0.read.load(Ordering::Acquire).saturating_sub(written)
     }
@@ -93,9 +103,10 @@ impl RelayHandle {
     /// Stops the relay for good, for example before the process ends. With a [buffer](super::Relay::buffer), waits for
     /// the calls in progress, for at most a tenth of a second, and returns the number of [bytes read and not yet
     /// written](Self::buffered). From then on the number stays the same, unless a call that had to wait for its peer
-    /// continues. Without a buffer, returns 0 at once; the piece that was read last may then be lost.
+    /// continues. Without a buffer, returns 0 at once; [`buffered`](Self::buffered) is correct once the relay has ended.
     ///
-    /// [`Relay::run_with`](super::Relay::run_with) returns an error (ECANCELED) when its call in progress ends.
+    /// [`Relay::run_with`](super::Relay::run_with) returns an error (ECANCELED) when its call in progress ends. A signal
+    /// whose handler was set without SA_RESTART ends a call that waits.
     pub fn stop(&self) -> u64 {
         self.0.stopped.store(true, Ordering::SeqCst);
         self.wait_for_moves();
@@ -113,6 +124,15 @@ impl RelayHandle {
     /// Whether [`stop`](Self::stop) was called.
     pub fn is_stopped(&self) -> bool {
         self.0.stopped.load(Ordering::SeqCst)
+    }
+
+    /// The flag that [`stop`](Self::stop) sets. A signal handler may set it too.
+    pub fn stop_flag(&self) -> &AtomicBool {
+        &self.0.stopped
+    }
+
+    pub(super) fn is_counted(&self) -> bool {
+        !self.0.only_stops
     }
 
     /// Counts the calling thread as moving bytes, unless the relay was stopped.
@@ -191,8 +211,12 @@ impl Throttle {
     }
 
     /// Waits until bytes may pass, and returns how many bytes may pass.
+    /// Returns at once if the relay was stopped.
     pub(super) fn wait(&mut self) -> usize {
         loop {
+            if self.handle.is_stopped() {
+                return 1;
+            }
             let Some(rate) = self.handle.limit() else {
                 (self.tokens, self.last) = (0.0, Instant::now());
                 return BUFFER;

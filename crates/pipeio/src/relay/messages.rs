@@ -8,7 +8,8 @@ use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::{Errno, ioctl_fionread};
 use rustix::net::{RecvFlags, recv};
 
-use super::{Kind, RelayRun};
+use super::methods::Kind;
+use super::run::RelayRun;
 use crate::wait::Direction;
 
 /// The maximum size of a message made from a stream, in bytes: the common size of receivers' buffers.
@@ -34,6 +35,7 @@ impl RelayRun<'_> {
                 // Another process has read the message whose length was peeked.
                 return Err(io::Error::other("a message was truncated: another process reads from the same socket"));
             };
+            self.held = message.len() as u64;
             if message.is_empty() && self.messages_ended()? {
                 return Ok(());
             }

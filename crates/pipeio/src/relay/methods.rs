@@ -1,5 +1,6 @@
 //! The types of descriptors, and the methods between any two.
 
+use std::fmt;
 use std::io;
 use std::os::fd::BorrowedFd;
 
@@ -8,7 +9,34 @@ use rustix::net::sockopt::{socket_domain, socket_type};
 use rustix::net::{AddressFamily, SocketType};
 use rustix::termios::isatty;
 
-use super::Method;
+/// A way to move bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Method {
+    /// splice(2): page references move from one pipe to the other.
+    Splice,
+    /// splice(2) into a private pipe and out again: while the relay waits for one side, it holds no lock that other
+    /// processes need.
+    SpliceThroughPipe,
+    /// copy_file_range(2): the file system copies extents, or shares them.
+    CopyFileRange,
+    /// sendfile(2): a file's pages move.
+    Sendfile,
+    /// read(2) and write(2): every byte is copied twice. Works everywhere.
+    ReadWrite,
+}
+
+impl fmt::Display for Method {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Method::Splice => "splice",
+            Method::SpliceThroughPipe => "splice through a pipe",
+            Method::CopyFileRange => "copy_file_range",
+            Method::Sendfile => "sendfile",
+            Method::ReadWrite => "read and write",
+        })
+    }
+}
 
 /// A descriptor's type, as far as it matters for copying.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -11,8 +11,6 @@ use pipemark_console::{Progress, say};
 use pipemark_model::{ByteSize, Nanos, Throughput};
 use pipemark_sys::own_descriptors;
 
-use super::REPORT_TIME;
-
 /// How progress is printed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ProgressForm {
@@ -21,6 +19,10 @@ pub enum ProgressForm {
     /// A JSON object for each interval.
     Json,
 }
+
+/// How long the end of the relay waits for the last line of progress, if standard error doesn't accept it. A signal
+/// waits as long for all messages.
+pub(super) const REPORT_TIME: Duration = Duration::from_secs(1);
 
 /// Options of the display.
 #[derive(Debug, Clone, Copy)]

@@ -14,7 +14,7 @@ use std::{fs, io, process, thread};
 use clap::Args;
 use pipeio::relay::{CapacityChange, End, MemoryBuffer, MethodChoice, Relay, RelayHandle, RelayReport};
 use pipemark_sys::own_descriptors;
-use pipemark_sys::signals::is_ignored;
+use pipemark_sys::signals::{interrupted_by, is_ignored, set_on_signal};
 use pipemark_sys::start::sigpipe_was_ignored;
 use rustix::fs::{FileType, SeekFrom, fstat, seek};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGPIPE, SIGTERM};
@@ -23,7 +23,7 @@ use signal_hook::iterator::Signals;
 use pipemark_console::{ExitError, VerbResult, check_stdout, count, one_of, say};
 use pipemark_model::{BadValue, ByteSize, Nanos, Throughput, bounded, counted};
 
-use display::{Display, DisplayOptions, ProgressForm};
+use display::{Display, DisplayOptions, ProgressForm, REPORT_TIME};
 
 /// The options of `relay`.
 #[derive(Debug, Clone, Default, Args)]
@@ -114,32 +114,33 @@ pub fn run(options: &RelayOptions) -> VerbResult {
     }
     // The descriptors are used instead of std's standard input and output, which buffer.
     let (input, output) = (rustix::stdio::stdin(), rustix::stdio::stdout());
-    let outcome = if options.needs_handle() {
-        let handle = RelayHandle::new();
-        let display = prepare(options, &handle).map_err(|error| {
-            ExitError::failed(format_args!("--buffer, --progress or --limit could not be set up: {error}"))
-        })?;
-        let outcome = relay.run_with(input, output, &handle);
-        if handle.is_stopped() {
-            // The thread for signals ends the process.
-            loop {
-                thread::park();
-            }
+    let handle = if options.needs_counts() { RelayHandle::new() } else { RelayHandle::only_stops() };
+    let display = prepare(options, &handle).map_err(|error| {
+        ExitError::failed(format_args!("--buffer, --progress or --limit could not be set up: {error}"))
+    })?;
+    let outcome = relay.run_with(input, output, &handle);
+    if let (Some(signal), true) = (interrupted_by(), handle.is_stopped()) {
+        end_by_signal(signal, &handle, &display);
+    }
+    if handle.is_stopped() {
+        // The thread for signals ends the process.
+        loop {
+            thread::park();
         }
-        drop(taken(&display));
-        if outcome.is_err() {
-            report_undelivered(handle.buffered());
-        }
-        outcome
-    } else {
-        relay.run(input, output)
-    };
+    }
+    drop(taken(&display));
+    if outcome.is_err() {
+        report_undelivered(handle.buffered());
+    }
     let report = outcome.map_err(|error| ExitError::failed(sentence(&error, options.buffer.is_some())))?;
     if options.stats {
         say(format_args!("pipemark relay: {}", summary(&report, Nanos::from(begin.elapsed()))));
     }
     if report.end == End::Output {
-        report_undelivered(report.undelivered);
+        // Without these options, relay ends without a message, like cat.
+        if options.needs_counts() || sigpipe_was_ignored() {
+            report_undelivered(report.undelivered);
+        }
         // The process continues here if SIGPIPE is ignored, or if it is process 1, which SIGPIPE doesn't end.
         if sigpipe_was_ignored() || process::id() == 1 {
             return Err(ExitError::failed("standard input could not be passed to standard output: Broken pipe"));
@@ -151,8 +152,8 @@ pub fn run(options: &RelayOptions) -> VerbResult {
 }
 
 impl RelayOptions {
-    /// Whether the relay needs a handle: for a buffer, progress or a limit.
-    fn needs_handle(&self) -> bool {
+    /// Whether bytes are counted while the relay runs: for a buffer, progress or a limit.
+    fn needs_counts(&self) -> bool {
         self.buffer.is_some() || self.progress.is_some() || self.limit.is_some()
     }
 }
@@ -167,8 +168,12 @@ fn taken(display: &SharedDisplay) -> Option<Display> {
 /// Starts the threads for signals, `--set` and progress.
 fn prepare(options: &RelayOptions, handle: &RelayHandle) -> io::Result<SharedDisplay> {
     let display = SharedDisplay::default();
-    if options.buffer.is_some() || options.progress.is_some() {
-        report_signals(handle, &display, options.buffer.is_some())?;
+    if options.buffer.is_some() {
+        report_signals(handle, &display)?;
+    } else if options.needs_counts() || !is_file(rustix::stdio::stdin()) {
+        // A file keeps the bytes that were read from it, so a signal may end the process at once.
+        let handle: &'static RelayHandle = Box::leak(Box::new(handle.clone()));
+        set_on_signal(&SIGNALS, handle.stop_flag())?;
     }
     if options.limit.is_some() {
         handle.set_limit(options.limit);
@@ -199,40 +204,47 @@ fn rest_of_file(file: impl AsFd) -> Option<u64> {
     size.checked_sub(seek(&file, SeekFrom::Current(0)).ok()?).filter(|_| size > 0)
 }
 
-/// How long the end of the relay waits for the last line of progress, if standard error doesn't accept it. A signal
-/// waits as long for all messages.
-const REPORT_TIME: Duration = Duration::from_secs(1);
+/// The signals before which the relay reports the bytes that it has read but not written.
+const SIGNALS: [i32; 3] = [SIGTERM, SIGINT, SIGHUP];
 
-/// Before a signal ends the process, ends the display, and with a buffer reports the bytes that were read but not
-/// written.
-fn report_signals(handle: &RelayHandle, display: &SharedDisplay, has_buffer: bool) -> io::Result<()> {
+/// Whether the input is a file or a block device.
+fn is_file(input: impl AsFd) -> bool {
+    let kind = fstat(input).map(|stat| FileType::from_raw_mode(stat.st_mode));
+    matches!(kind, Ok(FileType::RegularFile | FileType::BlockDevice))
+}
+
+/// Starts the thread that ends a relay with a buffer when a signal arrives.
+fn report_signals(handle: &RelayHandle, display: &SharedDisplay) -> io::Result<()> {
     // Ignored signals stay ignored.
-    let mut signals = Signals::new([SIGTERM, SIGINT, SIGHUP].into_iter().filter(|signal| !is_ignored(*signal)))?;
+    let mut signals = Signals::new(SIGNALS.into_iter().filter(|signal| !is_ignored(*signal)))?;
     let (handle, display) = (handle.clone(), display.clone());
     own_descriptors::spawn(move || {
         if let Some(signal) = signals.forever().next() {
-            if has_buffer {
-                handle.stop();
-            }
-            let (printed, wait) = channel();
-            let stopped = handle.clone();
-            let print = move || {
-                drop(taken(&display));
-                // Counted only now, because a call that waited for its peer may have continued after the stop.
-                report_undelivered(stopped.buffered());
-                let _ = printed.send(());
-            };
-            match thread::Builder::new().spawn(print) {
-                Ok(_) => drop(wait.recv_timeout(REPORT_TIME)),
-                Err(_) => report_undelivered(handle.buffered()),
-            }
-            // A signal's default action doesn't end process 1, and `emulate_default_handler` would then abort.
-            if process::id() == 1 {
-                process::exit(128 + signal);
-            }
-            let _ = signal_hook::low_level::emulate_default_handler(signal);
+            handle.stop();
+            end_by_signal(signal, &handle, &display);
         }
     })
+}
+
+/// Ends the display, reports the bytes that were read but not written, and ends the process by the signal.
+fn end_by_signal(signal: i32, handle: &RelayHandle, display: &SharedDisplay) {
+    let (printed, wait) = channel();
+    let (stopped, display) = (handle.clone(), display.clone());
+    let print = move || {
+        drop(taken(&display));
+        // Counted only now, because a call that waited for its peer may have continued after the stop.
+        report_undelivered(stopped.buffered());
+        let _ = printed.send(());
+    };
+    match thread::Builder::new().spawn(print) {
+        Ok(_) => drop(wait.recv_timeout(REPORT_TIME)),
+        Err(_) => report_undelivered(handle.buffered()),
+    }
+    // A signal's default action doesn't end process 1, and `emulate_default_handler` would then abort.
+    if process::id() == 1 {
+        process::exit(128 + signal);
+    }
+    let _ = signal_hook::low_level::emulate_default_handler(signal);
 }
 
 fn report_undelivered(bytes: u64) {
