@@ -10,6 +10,7 @@ use crate::causes::burst::{self, beyond_pipes, buffer, mebibytes, near_pipe_size
 use crate::causes::small_pipe::{BOTH_WAIT, bound, bursting, is_read_by_sort, is_tiny};
 use crate::causes::stopped::STOPPED;
 use crate::causes::work::ALSO;
+use crate::commands::{capacities, with_stage_between};
 use crate::evidence::PeerFigures;
 use crate::figures::PipelineFigures;
 use crate::hypothesis::Hypothesis;
@@ -17,7 +18,6 @@ use crate::judge::BUSY;
 use crate::remedies;
 use crate::report::{PipeFigures, Remedy, StageFigures, VerdictKind};
 use crate::sentences::{name, percent};
-use crate::typed::{Segment, quote, segment};
 
 /// The shortest running time in seconds for which `tune` is advised. A shorter pipeline ends before `tune` has compared
 /// anything.
@@ -177,11 +177,11 @@ fn larger_pipe_remedy(pipe: &PipeFigures, figures: &PipelineFigures, bound: Opti
         .unwrap_or_else(|| "a larger pipe".to_owned());
     let most = bound_text(bound);
     match &figures.typed {
-        Some(typed) if figures.seconds < MIN_TUNE_SECONDS => {
+        Some(_) if !figures.typed_elsewhere && figures.seconds < MIN_TUNE_SECONDS => {
             let text = format!(
                 "{pipe_text} lets both stages work at the same time{most}; the pipeline ends too soon for 'pipemark tune', so compare capacities with 'pipemark ab'"
             );
-            remedy("pipe-capacity", text, format!("pipemark ab --capacity default,1m -- {}", quote(typed)))
+            remedy("pipe-capacity", text, capacities(figures).unwrap_or_default())
         }
         _ => {
             let text = format!(
@@ -216,14 +216,12 @@ fn burst_buffer_remedy(pipe: &PipeFigures, figures: &PipelineFigures) -> Remedy 
     let mebibytes = size.0 >> 20;
     let between = format!("between {} and {}", name(figures, pipe.from), name(figures, pipe.to));
     let text = format!("a {mebibytes} MiB buffer {between} absorbs bursts that are too large for a pipe");
-    let command = |number| {
-        let stage = figures.stages.iter().find(|stage| stage.number == number)?;
-        let Segment { before, program, rest } = segment(figures, stage);
-        Some(format!("{before}{program} {rest}").trim_end().to_owned())
-    };
-    let relay = Some(format!("pipemark relay --buffer {mebibytes}m"));
-    let commands: Vec<String> = [command(pipe.from), relay, command(pipe.to)].into_iter().flatten().collect();
-    remedy("burst-relay-buffer", text, commands.join(" | "))
+    let relay = format!("pipemark relay --buffer {mebibytes}m");
+    match with_stage_between(figures, pipe.from, pipe.to, &relay) {
+        Some(command) if command.remark.is_empty() => remedy("burst-relay-buffer", text, command.text),
+        Some(command) => remedy("burst-relay-buffer", format!("{text} {}", command.remark), command.text),
+        None => remedy("burst-relay-buffer", format!("{text}: put '{relay}' between the two stages"), ""),
+    }
 }
 
 fn deadlock_remedy(kind: CycleKind) -> Remedy {

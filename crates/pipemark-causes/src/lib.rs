@@ -8,6 +8,7 @@
 mod advice;
 pub mod cause;
 pub mod causes;
+mod commands;
 mod conclusion;
 pub mod evidence;
 mod figures;
@@ -15,6 +16,7 @@ pub mod hypothesis;
 pub mod interval;
 pub mod judge;
 mod model;
+pub mod naming;
 mod phases;
 pub mod programs;
 mod redact;
@@ -23,7 +25,6 @@ pub mod report;
 mod sentences;
 pub mod timeline;
 pub mod trace;
-pub mod typed;
 pub mod verdict;
 
 pub use evidence::{MachineLimits, PeerFigures, PipeEvidence, PipelineEvidence, StageEvidence};

@@ -2,15 +2,17 @@
 
 use std::sync::LazyLock;
 
+use pipemark_shell::{Edits, FoundCommand, ShellError};
 use serde::Deserialize;
 
 use crate::cause::{Activity, Cause, CauseName};
 use crate::causes::work::activities;
+use crate::commands::{edited, wrappers};
 use crate::figures::PipelineFigures;
+use crate::naming::{begins_with, names};
 use crate::programs::{self, base, has_option, is_called};
 use crate::report::{PipeFigures, Remedy, StageFigures};
 use crate::sentences::name;
-use crate::typed::{Segment, begins_with, names, quote, segment, split};
 
 /// Parallel work is advised only if at least this number of CPUs is idle.
 const MIN_IDLE_CPUS: f64 = 0.3;
@@ -86,19 +88,22 @@ pub fn known_words() -> (impl Iterator<Item = &'static str>, impl Iterator<Item 
     (names.map(String::as_str), options.map(String::as_str))
 }
 
-/// The words of a command without options that request a single thread, which would contradict parallel work.
-fn without_one_thread(words: &[String]) -> Vec<String> {
+/// The indices of options that request a single thread, which would contradict parallel work.
+fn one_thread(words: &[Option<&str>]) -> Vec<usize> {
     const JOINED: [&str; 6] = ["-T1", "--threads=1", "-@1", "-j1", "-p1", "--processes=1"];
     const APART: [&str; 4] = ["-T", "--threads", "-@", "-j"];
-    let mut kept: Vec<String> = Vec::new();
-    for word in words.iter().filter(|word| !JOINED.contains(&word.as_str())) {
-        if word == "1" && kept.last().is_some_and(|option| APART.contains(&option.as_str())) {
-            kept.pop();
-        } else {
-            kept.push(word.clone());
-        }
-    }
-    kept
+    let is = |at: usize, options: &[&str]| words[at].is_some_and(|word| options.contains(&word));
+    let joined = (0..words.len()).filter(|&at| is(at, &JOINED));
+    let apart = (1..words.len()).filter(|&at| words[at] == Some("1") && is(at - 1, &APART)).flat_map(|at| [at - 1, at]);
+    joined.chain(apart).collect()
+}
+
+/// The words of a command without those options.
+fn without_one_thread(words: &[String]) -> Vec<String> {
+    let known: Vec<Option<&str>> = words.iter().map(|word| Some(word.as_str())).collect();
+    let left_out = one_thread(&known);
+    let kept = words.iter().enumerate().filter(|(at, _)| !left_out.contains(at));
+    kept.map(|(_, word)| word.clone()).collect()
 }
 
 /// Whether a stage reads the output of a process that it started itself. Its standard input is then not the pipeline's
@@ -179,7 +184,7 @@ impl RemedyRow {
             && !has_option(&words, &lacks)
             && room
             && (!self.locale || stage.collates)
-            && (self.under.is_empty() || segment(figures, stage).outside(&self.under).is_some())
+            && (self.under.is_empty() || wrappers(figures, stage).iter().any(|name| self.under.contains(name)))
             && !(self.itself && cause == Cause::Activity(Activity::Computing) && is_work_of_children(stage))
             && (self.by.is_empty() || self.is_started_by(stage, figures))
             && !(self.command.starts_with("parallel --pipe")
@@ -198,36 +203,74 @@ impl RemedyRow {
         self.by.iter().any(|name| names(typed, name)) && !names(typed, &stage.name)
     }
 
-    fn remedy(&self, typed: &Segment) -> Remedy {
-        // If a command sets the number of threads twice, the later number applies.
-        let mut rest = split(&typed.rest);
-        if self.parallel {
-            rest = without_one_thread(&rest);
-        }
-        rest.retain(|word| !self.drops.iter().any(|begin| word.starts_with(begin)));
-        let rest = if rest.len() < split(&typed.rest).len() { rest.join(" ") } else { typed.rest.clone() };
-        let before = typed.outside(&self.under).unwrap_or(&typed.before).to_owned();
-        let typed = &Segment { before, rest, ..typed.clone() };
-        let text = match &self.changes {
+    fn remedy(&self, stage: &StageFigures, figures: &PipelineFigures) -> Remedy {
+        let mut text = match &self.changes {
             Some(changes) => format!("{}; the output changes: {changes}", self.text),
             None => self.text.clone(),
         };
-        let all = [typed.program.as_str(), typed.rest.as_str()].join(" ");
-        let command = if self.command.is_empty() {
-            String::new()
-        } else {
-            let filled = self.command.replace("{all}", all.trim()).replace("{quoted}", &quote(all.trim()));
-            let filled = filled.replace("{program}", &typed.program).replace("{args}", &typed.rest);
-            format!("{}{}", typed.before, filled.trim())
-        };
-        Remedy { id: self.id.clone(), text, command }
+        let has_command = !self.command.is_empty();
+        let command = has_command.then(|| edited(figures, stage, |edits, found| self.edit(edits, found))).flatten();
+        if let Some(command) = command.as_ref().filter(|command| !command.remark.is_empty()) {
+            text = format!("{text} {}", command.remark);
+        }
+        Remedy { id: self.id.clone(), text, command: command.map(|command| command.text).unwrap_or_default() }
+    }
+
+    /// Applies the row's command to a command as typed.
+    fn edit(&self, edits: &mut Edits<'_>, found: &FoundCommand<'_>) -> Result<(), ShellError> {
+        let FoundCommand { pipeline, place, simple, program } = *found;
+        let known: Vec<Option<&str>> = simple.words.iter().map(pipemark_shell::Word::as_str).collect();
+        let arguments = found.arguments();
+        // If a command sets the number of threads twice, the later number applies.
+        let mut left_out = if self.parallel { one_thread(&known) } else { Vec::new() };
+        let drops = |word: &str| self.drops.iter().any(|begin| word.starts_with(begin));
+        left_out.extend(arguments.clone().filter(|&at| known[at].is_some_and(drops)));
+        left_out.sort_unstable();
+        left_out.dedup();
+        left_out.retain(|at| arguments.contains(at));
+        left_out.into_iter().try_for_each(|at| edits.remove_words(simple, at..at + 1))?;
+        if !self.under.is_empty() {
+            let wrappers = pipemark_shell::program_after_wrappers(&simple.words).map(|(_, wrappers)| wrappers);
+            let mut wrappers = wrappers.unwrap_or_default().into_iter().filter(|one| self.under.contains(&one.name));
+            wrappers.try_for_each(|wrapper| edits.remove_words(simple, wrapper.words))?;
+        }
+        match self.command.as_str() {
+            "{program} {args}" => Ok(()),
+            command => {
+                if let Some(options) = command.strip_prefix("{program} {args} ") {
+                    edits.append_arguments(simple, &[options])
+                } else if let Some(options) =
+                    command.strip_prefix("{program} ").and_then(|rest| rest.strip_suffix(" {args}"))
+                {
+                    edits.insert_options(simple, program, &[options])
+                } else if let Some(name) = command.strip_suffix(" {args}") {
+                    edits.replace_program(simple, program, name)
+                } else if let Some((name, value)) =
+                    command.strip_suffix(" {all}").and_then(|words| words.split_once('='))
+                    && name.bytes().all(|byte| byte.is_ascii_uppercase() || byte == b'_')
+                {
+                    edits.set_environment(simple, name, value)
+                } else if let Some(stage) = command.strip_suffix(" | {all}") {
+                    match place.checked_sub(1) {
+                        Some(bar) => edits.insert_stage(pipeline, bar, stage),
+                        None => edits.insert_first_stage(pipeline, stage),
+                    }
+                } else if let Some(wrapper) = command.strip_suffix(" {all}") {
+                    edits.insert_before(simple, program, &[wrapper])
+                } else if let Some(wrapper) = command.strip_suffix(" {quoted}") {
+                    let quoted = found.simple.as_quoted_text(program, edits.dialect())?;
+                    edits.replace_words(simple, program..simple.words.len(), &[wrapper, &quoted])
+                } else {
+                    edits.replace_words(simple, program..simple.words.len(), &[command])
+                }
+            }
+        }
     }
 }
 
 /// Remedies for the stage of a verdict.
 pub fn of_stage(stage: &StageFigures, cause: Cause, figures: &PipelineFigures) -> Vec<Remedy> {
     let rows: Vec<&RemedyRow> = TABLE.iter().filter(|row| row.applies_to(stage, cause, figures)).collect();
-    let typed = segment(figures, stage);
     // Rows for the name as typed, such as zcat. If there are none, rows for the program that runs, such as gzip.
     let typed_as =
         |row: &&&RemedyRow| row.program.is_empty() || row.program.iter().any(|like| is_called(&stage.name, like));
@@ -243,10 +286,10 @@ pub fn of_stage(stage: &StageFigures, cause: Cause, figures: &PipelineFigures) -
     }
     let named: Vec<&&RemedyRow> = own.iter().copied().filter(|row| typed_as(row)).collect();
     let mut own: Vec<Remedy> =
-        if named.is_empty() { own } else { named }.into_iter().map(|row| row.remedy(&typed)).collect();
+        if named.is_empty() { own } else { named }.into_iter().map(|row| row.remedy(stage, figures)).collect();
     // The stage already runs several processes at a time, so remedies that need more CPUs are omitted.
     own.extend(repeated_command(stage).and_then(|command| of_program(&command, cause, figures, false)));
-    let any = rows.iter().filter(|row| !is_own(row)).map(|row| row.remedy(&typed));
+    let any = rows.iter().filter(|row| !is_own(row)).map(|row| row.remedy(stage, figures));
     // Rows for any program apply only if no row for this program does.
     if own.is_empty() { any.take(MAX_REMEDIES).collect() } else { own.into_iter().take(MAX_REMEDIES).collect() }
 }
@@ -275,7 +318,7 @@ pub fn of_two(figures: &PipelineFigures, stages: [Option<usize>; 2]) -> Vec<Reme
 fn of_program(stage: &StageFigures, cause: Cause, figures: &PipelineFigures, parallel: bool) -> Option<Remedy> {
     let mut rows = TABLE.iter().filter(|row| !row.program.is_empty() && (parallel || !row.parallel));
     let row = rows.find(|row| row.applies_to(stage, cause, figures))?;
-    Some(row.remedy(&segment(figures, stage)))
+    Some(row.remedy(stage, figures))
 }
 
 /// Prefixes each remedy with the name of its stage, and drops duplicates.
@@ -308,7 +351,8 @@ mod tests {
     fn found(command: &str, cause: &str, change: impl Fn(&mut PipelineFigures)) -> Vec<Remedy> {
         let words = words(command);
         let one = StageFigures { name: base(&words[0]).to_owned(), words, ..stage(1, 99, 1, 0) };
-        let mut figures = line(vec![one.clone(), stage(2, 5, 95, 0)]);
+        let next = StageFigures { words: vec!["s2".to_owned()], ..stage(2, 5, 95, 0) };
+        let mut figures = line(vec![one.clone(), next]);
         change(&mut figures);
         let cause = all_causes().into_iter().find(|one| one.words().starts_with(cause)).unwrap();
         of_stage(&figures.stages[0], cause, &figures)
@@ -466,10 +510,52 @@ mod tests {
         let unbuffered = found("cut -f2", "small writes", typed("cat a | LC_ALL=C stdbuf -o0 cut -f2 | sort"));
         assert_eq!(
             (unbuffered[0].id.as_str(), unbuffered[0].command.as_str()),
-            ("stdbuf-left-out", "LC_ALL=C cut -f2")
+            ("stdbuf-left-out", "cat a | LC_ALL=C cut -f2 | sort")
         );
         let plain = found("cut -f2", "small writes", typed("cat a | cut -f2 | stdbuf -o0 sort"));
         assert_eq!(plain[0].id, "buffer-output");
+    }
+
+    #[test]
+    fn a_process_name_is_quoted_in_commands() {
+        let command = |words: &[&str], shell: &'static str| {
+            let remedies = found("grep hit", "output buffered (held)", |figures| {
+                figures.stages[0].words = words.iter().map(|word| (*word).to_owned()).collect();
+                figures.shell = shell.to_owned();
+            });
+            remedies[0].clone()
+        };
+        let evil = command(&["tr;touch${IFS}PWNED", "a  hit"], "/bin/bash");
+        assert_eq!(evil.command, "'tr;touch${IFS}PWNED' --line-buffered 'a  hit' | s2");
+        let evil = command(&["/tmp/$(x)/grep", "a  hit", "it's"], "/bin/bash");
+        assert_eq!(evil.command, r"'/tmp/$(x)/grep' --line-buffered 'a  hit' 'it'\''s' | s2");
+        assert!(evil.text.contains("rebuilt from the processes' arguments"), "{}", evil.text);
+        assert_eq!(command(&["grep", "a\thit"], "bash").command, r"grep --line-buffered $'a\thit' | s2");
+        for shell in ["sh", "zsh", "fish", "ksh"] {
+            assert_eq!(command(&["grep", "a\thit"], shell).command, "", "{shell}");
+        }
+        assert_eq!(command(&["bash", "-c", "x"], "bash").command, "", "a subshell has its parent's arguments");
+    }
+
+    #[test]
+    fn commands_stay_as_typed_but_for_the_edit() {
+        let command = |typed: &'static str, shell: &'static str, elsewhere: bool| {
+            let remedies = found("grep hit", "output buffered (held)", |figures| {
+                (figures.typed, figures.shell) = (Some(typed.to_owned()), shell.to_owned());
+                figures.typed_elsewhere = elsewhere;
+            });
+            remedies[0].command.clone()
+        };
+        for (typed, shell) in [
+            ("cat ${X:-a} | grep hit | cut -d'  ' -f1 # grep", "sh"),
+            ("cat grep - | grep hit && echo {a,b} &> out", "bash"),
+            ("for x in 1; do echo grep; done | grep $X", "sh"),
+        ] {
+            assert_eq!(command(typed, shell, false), typed.replacen("| grep ", "| grep --line-buffered ", 1));
+        }
+        assert_eq!(command("cat | grep hit &> out", "sh", false), "", "sh and bash disagree");
+        assert_eq!(command("cat | grep hit", "zsh", false), "");
+        assert_eq!(command("grep hit | s2; touch PWNED", "bash", true), "grep --line-buffered hit | s2");
     }
 
     #[test]
@@ -504,7 +590,7 @@ mod tests {
     #[test]
     fn the_block_size_of_dd_is_replaced_only_without_a_count() {
         let commands = |typed: &str| found(typed, "small reads and writes", |_| {})[0].command.clone();
-        assert_eq!(commands("dd if=f bs=512 status=none"), "dd if=f status=none bs=32k");
+        assert_eq!(commands("dd if=f bs=512 status=none"), "dd if=f status=none bs=32k | s2");
         assert_eq!(commands("dd if=f bs=512 count=9"), "");
     }
 
@@ -554,9 +640,12 @@ mod tests {
     #[test]
     fn single_thread_options_are_removed_when_more_threads_are_advised() {
         let command = |typed: &str| found(typed, "computing", |_| {})[0].command.clone();
-        assert_eq!((command("xz -1 -T1"), command("zstd -T 1 -9")), ("xz -T0 -1".to_owned(), "zstd -T0 -9".to_owned()));
-        assert_eq!(command("zstd -9 --threads=1 f"), "zstd -T0 -9 f");
-        assert_eq!(command("xz -1"), "xz -T0 -1");
+        assert_eq!(
+            (command("xz -1 -T1"), command("zstd -T 1 -9")),
+            ("xz -T0 -1 | s2".to_owned(), "zstd -T0 -9 | s2".to_owned())
+        );
+        assert_eq!(command("zstd -9 --threads=1 f"), "zstd -T0 -9 f | s2");
+        assert_eq!(command("xz -1"), "xz -T0 -1 | s2");
     }
 
     #[test]
@@ -566,7 +655,7 @@ mod tests {
         let bound = found("gzip -9", "computing", |figures| figures.stages[0].cpus = vec![0]);
         assert!(bound.iter().all(|remedy| remedy.id != "gzip-pigz"), "{bound:?}");
         let idle = found("gzip -9", "computing", |figures| figures.limits.idle_cpus = Some(0.9));
-        assert_eq!((idle[0].id.as_str(), idle[0].command.as_str()), ("gzip-pigz", "pigz -9"));
+        assert_eq!((idle[0].id.as_str(), idle[0].command.as_str()), ("gzip-pigz", "pigz -9 | s2"));
     }
 
     #[test]
@@ -589,7 +678,7 @@ mod tests {
             figures.typed = Some("zcat 'a b.gz' | sort -k '2' | uniq".to_owned());
         });
         let locale = sort.iter().find(|remedy| remedy.id == "sort-lc-all-c").unwrap();
-        assert_eq!(locale.command, "LC_ALL=C sort -k '2'");
+        assert_eq!(locale.command, "zcat 'a b.gz' | LC_ALL=C sort -k '2' | uniq");
         assert!(locale.text.contains("the output changes: lines are sorted by"), "{}", locale.text);
     }
 }

@@ -45,6 +45,11 @@ impl<'s> Edits<'s> {
         self.changes.is_empty()
     }
 
+    /// The dialect of the command line.
+    pub fn dialect(&self) -> Dialect {
+        self.script.dialect
+    }
+
     fn change(&mut self, span: Span, text: impl Into<Vec<u8>>, tokens: Vec<Token>) {
         self.changes.push(TextEdit { span, text: text.into(), tokens });
     }

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use crate::dialect::Dialect;
 use crate::error::ShellError;
-use crate::quote::quote_bytes;
+use crate::quote::{quote_argument, quote_bytes};
 use crate::syntax::{Pipeline, Script, ShellStage, SimpleCommand};
 use crate::wrappers::{base, program_after_wrappers};
 
@@ -142,8 +142,9 @@ pub fn from_arguments<W: AsRef<[u8]>>(stages: &[&[W]], dialect: Dialect) -> Resu
         if program.is_empty() || is_title {
             return Err(ShellError::Edit("a process has a title instead of a command"));
         }
+        let arguments = words[1..].iter().map(|word| quote_argument(word.as_ref(), dialect));
         let quoted: Result<Vec<String>, ShellError> =
-            words.iter().map(|word| quote_bytes(word.as_ref(), dialect)).collect();
+            [quote_bytes(program, dialect)].into_iter().chain(arguments).collect();
         if !text.is_empty() {
             text.push_str(" | ");
         }

@@ -24,32 +24,32 @@ pub fn is_shown_exactly(c: char) -> bool {
 /// # Errors
 /// For sh, when a terminal can't show the bytes exactly.
 pub fn quote_bytes(bytes: &[u8], dialect: Dialect) -> Result<String, ShellError> {
-    let plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"-_./:,@%+".contains(byte);
     let text = std::str::from_utf8(bytes).ok().filter(|text| text.chars().all(is_shown_exactly));
     match text {
-        Some(text) if !text.is_empty() && bytes.iter().all(plain) && !is_reserved(bytes) => Ok(text.to_owned()),
+        Some(text) if !text.is_empty() && bytes.iter().all(is_plain) && !is_reserved(bytes) => Ok(text.to_owned()),
         Some(text) => Ok(format!("'{}'", text.replace('\'', r"'\''"))),
         None if dialect == Dialect::Bash => Ok(ansi_c(bytes)),
         None => Err(ShellError::Unprintable("a control character, a tab or a byte that isn't UTF-8")),
     }
 }
 
-/// [`quote_bytes`] for an argument: `=` needs no quotes there.
+/// [`quote_bytes`] for an argument after a program, where `=` needs no quotes.
 ///
 /// # Errors
 /// As there.
-pub fn quote(word: &str, dialect: Dialect) -> Result<String, ShellError> {
-    match word.split_once('=') {
-        // Only after --, so that no shell takes it for an assignment or expands a ~ behind it.
-        Some((name, value)) if name.starts_with('-') && !value.starts_with('~') && !value.contains('=') => {
-            let quoted = [quote_bytes(name.as_bytes(), dialect)?, quote_bytes(value.as_bytes(), dialect)?];
-            match quoted {
-                [name, value] if name.starts_with('-') && !value.is_empty() => Ok(format!("{name}={value}")),
-                _ => quote_bytes(word.as_bytes(), dialect),
-            }
+pub fn quote_argument(bytes: &[u8], dialect: Dialect) -> Result<String, ShellError> {
+    match bytes.split(|&byte| byte == b'=').collect::<Vec<_>>()[..] {
+        // A ~ after = needs quotes, and gets them as it isn't plain.
+        [name, value] if !name.is_empty() && !value.is_empty() && [name, value].concat().iter().all(is_plain) => {
+            Ok(String::from_utf8_lossy(bytes).into_owned())
         }
-        _ => quote_bytes(word.as_bytes(), dialect),
+        _ => quote_bytes(bytes, dialect),
     }
+}
+
+/// Whether a shell reads the byte as itself.
+fn is_plain(byte: &u8) -> bool {
+    byte.is_ascii_alphanumeric() || b"-_./:,@%+".contains(byte)
 }
 
 /// Whether the word means something else to a shell, where a command begins.
@@ -135,9 +135,12 @@ mod tests {
         for word in [&b"a\tb"[..], b"caf\xe9", "\u{202e}".as_bytes(), "\u{a0}".as_bytes()] {
             assert!(quote_bytes(word, Dialect::Posix).is_err());
         }
-        assert_eq!(quote("--threads=4", Dialect::Posix).unwrap(), "--threads=4");
-        assert_eq!(quote("a=4", Dialect::Posix).unwrap(), "'a=4'");
-        assert_eq!(quote("--x=~", Dialect::Posix).unwrap(), "'--x=~'");
+        let argument = |word: &str| quote_argument(word.as_bytes(), Dialect::Posix).unwrap();
+        assert_eq!((argument("--threads=4"), argument("if=f")), ("--threads=4".into(), "if=f".into()));
+        assert_eq!(
+            (argument("--x=~"), argument("=x"), argument("a=b=c")),
+            ("'--x=~'".into(), "'=x'".into(), "'a=b=c'".into())
+        );
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use crate::dialect::Dialect;
+use crate::error::ShellError;
 
 /// A range of bytes of the text.
 pub type Span = Range<usize>;
@@ -343,6 +344,29 @@ impl Script {
     /// The simple commands at any depth, in the order of the text.
     pub fn commands(&self) -> Vec<&SimpleCommand> {
         self.stages().into_iter().filter_map(|(pipeline, at)| pipeline.stages[at].simple()).collect()
+    }
+
+    /// The text of each stage, as a command of its own, if the text is one pipeline of such stages.
+    ///
+    /// # Errors
+    /// When it isn't one pipeline, or a part of it belongs to more than one stage.
+    pub fn separate_stages(&self) -> Result<Vec<&[u8]>, ShellError> {
+        let lines = self.tokens.iter().map(|token| token.kind);
+        for kind in lines {
+            match kind {
+                TokenKind::Body => return Err(ShellError::Edit("a here-document")),
+                TokenKind::Comment => return Err(ShellError::Edit("a comment")),
+                _ => {}
+            }
+        }
+        let pipeline = self.pipeline().ok_or(ShellError::Edit("a list of commands"))?;
+        if pipeline.negated || pipeline.timed {
+            return Err(ShellError::Edit("a pipeline after '!' or 'time'"));
+        }
+        if pipeline.bars.iter().any(|bar| bar.with_errors) {
+            return Err(ShellError::Edit("a pipe with |&"));
+        }
+        Ok(pipeline.stages.iter().map(|stage| self.bytes(&stage.span)).collect())
     }
 
     /// Whether it has a comment or a here-document, which belong to lines instead of stages.

@@ -270,7 +270,7 @@ fn what_a_terminal_changes_is_quoted_or_refused() {
 fn processes_give_a_quoted_pipeline() {
     let text = |stages: &[&[&str]], dialect| from_arguments(stages, dialect).and_then(|script| script.to_paste());
     assert_eq!(text(&[&["cat", "a b"], &["tr;touch", "x"]], Dialect::Posix).unwrap(), "cat 'a b' | 'tr;touch' x");
-    assert_eq!(text(&[&["if"], &["a=b", "c=d"]], Dialect::Bash).unwrap(), "'if' | 'a=b' 'c=d'");
+    assert_eq!(text(&[&["if"], &["a=b", "c=d"]], Dialect::Bash).unwrap(), "'if' | 'a=b' c=d");
     assert_eq!(text(&[&["cut", "-d\t"]], Dialect::Bash).unwrap(), r"cut $'-d\t'");
     assert!(text(&[&["cut", "-d\t"]], Dialect::Posix).is_err());
     for words in [&["tr;touch PWNED;#"][..], &["-bash"], &["nginx: worker"], &[""], &[]] {

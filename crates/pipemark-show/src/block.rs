@@ -1,11 +1,11 @@
 //! Results before layout: a sheet is a list of blocks. Control characters in text from other sources are escaped here.
 
-use serde::Serialize;
-
 use pipemark_model::neutral;
+use pipemark_shell::is_shown_exactly;
 
 use crate::chart::Chart;
 use crate::grid::Grid;
+use crate::style::Style;
 
 /// Draws a sparkline: a bar of one of eight heights for each value. Values are fractions of the largest, 0 to 1.
 pub fn sparkline(shares: &[f64]) -> String {
@@ -32,28 +32,6 @@ pub enum Block {
     Gap,
 }
 
-/// The meaning of a piece of text. Each renderer decides how the text looks.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
-pub enum Style {
-    /// The main text.
-    #[default]
-    Plain,
-    /// A heading.
-    Heading,
-    /// Secondary text.
-    Aside,
-    /// A bar of a chart.
-    Bar,
-    /// A warning.
-    Caution,
-    /// A failure.
-    Failure,
-    /// A success.
-    Success,
-    /// One of several curves, by its index.
-    Series(usize),
-}
-
 /// A sentence after a mark, such as a footnote's letter.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Note {
@@ -71,10 +49,18 @@ impl Note {
         Note { mark: neutral(mark), text: neutral(text), style }
     }
 
-    /// A command to paste, which is indented and not wrapped.
-    pub fn command(text: &str) -> Note {
-        // Formats other than the terminal ignore a blank mark.
-        Note { mark: " ".to_owned(), ..Note::new("", Style::Plain, text) }
+    /// A command to paste, byte for byte: neither wrapped nor changed. `None` if it is empty, or has a character that a
+    /// terminal doesn't show exactly.
+    pub fn command(text: &str) -> Option<Note> {
+        let is_exact = text.chars().all(|c| c == '\n' || is_shown_exactly(c));
+        // The mark is blank.
+        let note = || Note { mark: " ".to_owned(), text: text.to_owned(), style: Style::Plain };
+        (is_exact && !text.is_empty()).then(note)
+    }
+
+    /// Whether it is a command to paste.
+    pub(crate) fn is_command(&self) -> bool {
+        self.mark == " "
     }
 
     /// A note without a mark.

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use pipemark_model::{group_by_key, neutral};
 
-use crate::Style;
+use crate::style::Style;
 
 /// The alignment of cells.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]

@@ -135,7 +135,7 @@ fn sections(sheet: &Sheet, specs: &mut Vec<Json>) -> Vec<Section> {
             Block::Code(text) => items.push(json!({"kind": "code", "text": text})),
             Block::Grid(grid) => items.extend(grid.groups.iter().map(|group| table(grid, group))),
             Block::Notes(notes) => {
-                items.extend(notes.chunk_by(|one, next| list_class(one) == list_class(next)).map(notes_item))
+                items.extend(notes.chunk_by(|one, next| list_class(one) == list_class(next)).map(notes_item));
             }
             Block::Gap => {}
             Block::Chart(chart) => {
@@ -164,6 +164,7 @@ fn sections(sheet: &Sheet, specs: &mut Vec<Json>) -> Vec<Section> {
 
 fn list_class(note: &Note) -> &'static str {
     match (note.mark.as_str(), note.style) {
+        _ if note.is_command() => "command",
         ("•", _) => "findings",
         ("!", Style::Caution) => "warnings",
         _ => "notes",
@@ -172,6 +173,10 @@ fn list_class(note: &Note) -> &'static str {
 
 fn notes_item(notes: &[Note]) -> Json {
     let class = notes.first().map_or("notes", list_class);
+    if class == "command" {
+        let lines: Vec<&str> = notes.iter().map(|note| note.text.as_str()).collect();
+        return json!({"kind": "code", "text": lines.join("\n")});
+    }
     let mark = |note: &Note| if class == "notes" { note.mark.clone() } else { String::new() };
     let note = |note: &Note| json!({"mark": mark(note), "text": note.text});
     json!({"kind": "notes", "class": class, "notes": notes.iter().map(note).collect::<Vec<_>>()})

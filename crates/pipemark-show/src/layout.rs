@@ -1,7 +1,8 @@
 //! Lays out a table in columns of text. Columns are narrowed until they fit. The columns that still don't fit are
 //! printed below the others, with the labels repeated.
 
-use crate::terminal::{Colour, abridge, pad, width, wrap};
+use crate::style::Colour;
+use crate::text::{abridge, pad, width, wrap};
 use crate::{Align, Cell, Fit, Grid, Row, Style};
 
 /// The minimum width of elastic columns. Wrapped columns have twice this minimum.

@@ -19,12 +19,20 @@ fn block(block: &Block) -> String {
         Block::Chart(chart) => format!("*{}: chart, shown only in HTML*", escaped(&chart.title)),
         Block::Notes(notes) => {
             let line = |note: &crate::Note| match note.mark.as_str() {
-                "" | " " | "•" => format!("- {}", escaped(&note.text)),
+                _ if note.is_command() => format!("\n{}\n", code(&note.text)),
+                "" | "•" => format!("- {}", escaped(&note.text)),
                 mark => format!("- **{}** {}", escaped(mark), escaped(&note.text)),
             };
             notes.iter().map(line).collect::<Vec<_>>().join("\n")
         }
     }
+}
+
+/// A block of code between fences that it doesn't contain, because an indented block would belong to a list above it.
+fn code(text: &str) -> String {
+    let longest = text.split(|c| c != '`').map(str::len).max().unwrap_or(0);
+    let fence = "`".repeat(longest.max(2) + 1);
+    format!("{fence}\n{text}\n{fence}")
 }
 
 fn grid(grid: &Grid) -> String {

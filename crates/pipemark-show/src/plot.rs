@@ -4,7 +4,8 @@ use std::collections::BTreeSet;
 
 use pipemark_model::Unit;
 
-use crate::terminal::{Colour, abridge, pad, width, wrap};
+use crate::style::Colour;
+use crate::text::{abridge, pad, width, wrap};
 use crate::{Align, Axis, Cell, Chart, ChartKind, Column, Grid, Point, Scale, Series, SeriesRole, Style, layout};
 
 /// Height of a chart with two axes, in rows.
