@@ -160,7 +160,10 @@ fn a_shell_that_reads_byte_by_byte_is_named() {
 fn output_that_stays_in_a_buffer_is_held() {
     let report = why_report("(while :; do echo a hit; sleep 0.1; done) | grep hit | cat >/dev/null");
     assert_eq!(judged(&report), pair("held", "grep"), "{report}");
-    assert_eq!(report["verdict"]["remedies"][0]["command"], "grep --line-buffered hit", "{report}");
+    // The loop is a subshell, which the arguments of processes don't describe, so there is no command to paste.
+    let remedy = &report["verdict"]["remedies"][0];
+    assert!(remedy["text"].as_str().unwrap().contains("--line-buffered"), "{report}");
+    assert_eq!(remedy["command"], "", "{report}");
     let report = why_report("(while :; do echo a hit; sleep 0.1; done) | grep --line-buffered hit | cat >/dev/null");
     assert_ne!(report["verdict"]["kind"], "held", "{report}");
 }

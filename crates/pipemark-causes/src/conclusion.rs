@@ -63,6 +63,7 @@ impl PipelineReport {
             samples_per_second: f64::from(figures.samples) / figures.seconds.max(1e-3),
             access: evidence.access,
             own_cpu: evidence.own_seconds / evidence.elapsed.max(1e-3),
+            first_scan: evidence.first_scan,
             stages: figures.stages,
             pipes: figures.pipes,
             places: figures.places,
@@ -118,6 +119,12 @@ fn notes(evidence: &PipelineEvidence, figures: &PipelineFigures, verdict: &Pipel
         notes.push(format!(
             "{}: another user's process; pipemark sees only whether it runs or sleeps; run pipemark as root to see more",
             hidden.join(", ")
+        ));
+    }
+    if let Some(ceiling) = evidence.sampled_less {
+        notes.push(format!(
+            "pipemark samples less often than it could, to use at most {:.0} % of one CPU itself",
+            ceiling * 100.0
         ));
     }
     let error = |stage: &StageFigures| stage.sampling_error.filter(|&error| error > MAX_SAMPLING_ERROR);

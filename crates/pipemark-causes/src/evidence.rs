@@ -15,6 +15,12 @@ pub struct PipelineEvidence {
     pub pipeline: Option<String>,
     /// The pipeline as typed, if a shell runs it.
     pub typed: Option<String>,
+    /// Whether that text is from a process which pipemark didn't start. Its user could be anybody.
+    #[serde(default)]
+    pub typed_elsewhere: bool,
+    /// The shell that runs the pipeline or, if pipemark didn't start it, the user's shell; empty if unknown.
+    #[serde(default)]
+    pub shell: String,
     /// Whether pipemark started the pipeline, so that nothing happened before sampling began.
     pub started: bool,
     /// Whether any of the pipeline's processes still existed at the end.
@@ -23,8 +29,14 @@ pub struct PipelineEvidence {
     pub exit_code: Option<i32>,
     /// Seconds since sampling began.
     pub elapsed: f64,
-    /// Seconds of CPU time that pipemark itself used.
+    /// Seconds of CPU time that pipemark itself used after the first scan, extrapolated to the whole time.
     pub own_seconds: f64,
+    /// Seconds of CPU time of the first scan, including that of starting pipemark.
+    #[serde(default)]
+    pub first_scan: f64,
+    /// The largest share of one CPU that pipemark uses itself, if it took fewer samples because of it.
+    #[serde(default)]
+    pub sampled_less: Option<f64>,
     /// The least detailed file of /proc that a thread had to be read from.
     pub access: ProcFile,
     /// Whether /proc is mounted.
@@ -169,8 +181,6 @@ pub struct FileLock {
     pub path: String,
     /// Several processes hold a lock if they have inherited its descriptor.
     pub holders: Vec<u32>,
-    /// Whether the process tries again and again, and sleeps in between.
-    pub polled: bool,
 }
 
 /// One step of a cycle: a process, the end that it waits for, and the holder of the other end with its descriptor.
@@ -199,11 +209,15 @@ impl Default for PipelineEvidence {
         PipelineEvidence {
             pipeline: None,
             typed: None,
+            typed_elsewhere: false,
+            shell: String::new(),
             started: false,
             alive: true,
             exit_code: None,
             elapsed: 0.0,
             own_seconds: 0.0,
+            first_scan: 0.0,
+            sampled_less: None,
             access: ProcFile::Syscall,
             has_proc: true,
             limits: MachineLimits::default(),

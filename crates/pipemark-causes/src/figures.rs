@@ -1,5 +1,7 @@
 //! Turns the counts of samples and counters into shares and rates.
 
+use std::collections::{HashMap, HashSet};
+
 use pipemark_proc::state::ThreadState;
 use pipemark_proc::topology::upstream_first;
 
@@ -28,6 +30,11 @@ pub struct PipelineFigures {
     pub from_start: bool,
     /// The pipeline as typed; `None` if unknown.
     pub typed: Option<String>,
+    /// Whether the text is that of a process which this call didn't start. Its user could be anybody, so it isn't
+    /// printed as a command.
+    pub typed_elsewhere: bool,
+    /// The shell that runs the pipeline or, if nobody typed it here, the user's shell; empty if unknown.
+    pub shell: String,
 }
 
 /// An interval that begins at most this many seconds after sampling began counts as the first.
@@ -90,6 +97,7 @@ impl PipelineFigures {
             pipes: kept.map(|((pipe, (from, to)), number)| PipeFigures { number, from, to, ..pipe.clone() }).collect(),
             places: numbers.iter().filter_map(|number| self.places.get(number - 1).copied()).collect(),
             typed: self.typed.clone(),
+            shell: self.shell.clone(),
             cycle: None,
             ..*self
         }
@@ -97,7 +105,11 @@ impl PipelineFigures {
 
     /// Figures of the stages with these indices, in this order.
     fn of_places(evidence: &PipelineEvidence, interval: &Interval, kept: Vec<usize>) -> PipelineFigures {
-        let number = |place: usize| kept.iter().position(|&kept| kept == place).map(|at| at + 1);
+        let number: HashMap<usize, usize> = kept.iter().zip(1..).map(|(&place, number)| (place, number)).collect();
+        let number = |place: usize| number.get(&place).copied();
+        let mut by_id: HashMap<(u64, u64), Vec<&PipeEvidence>> = HashMap::new();
+        evidence.pipes.iter().for_each(|pipe| by_id.entry(pipe.id).or_default().push(pipe));
+        let between: HashSet<(usize, usize)> = evidence.pipes.iter().map(|pipe| (pipe.from, pipe.to)).collect();
         let mut stages: Vec<StageFigures> =
             kept.iter().zip(1..).map(|(&place, number)| stage(evidence, interval, place, number)).collect();
         let mut pipes = Vec::new();
@@ -109,10 +121,8 @@ impl PipelineFigures {
                 let step = interval.seconds / f64::from(interval.samples.max(1));
                 // If two stages have the same output pipe and one of them writes to the other, the first one only
                 // passed its output pipe on, as tar does to gzip.
-                let writes_to =
-                    |other: usize| evidence.pipes.iter().any(|one| (one.from, one.to) == (pipe.from, other));
-                let same = |one: &&PipeEvidence| one.id == pipe.id && one.from != pipe.from && writes_to(one.from);
-                if counts.writer.samples == 0 && evidence.pipes.iter().any(|one| same(&one)) {
+                let passed_on = |one: &&PipeEvidence| one.from != pipe.from && between.contains(&(pipe.from, one.from));
+                if counts.writer.samples == 0 && by_id[&pipe.id].iter().any(passed_on) {
                     continue;
                 }
                 // Waits that a buffer could not save, such as a long one at the end, are not part of a burst.
@@ -186,6 +196,8 @@ impl PipelineFigures {
             limits: evidence.limits,
             from_start,
             typed: evidence.typed.clone(),
+            typed_elsewhere: evidence.typed_elsewhere,
+            shell: evidence.shell.clone(),
         }
     }
 }
@@ -194,24 +206,26 @@ impl PipelineFigures {
 fn indices_of_kept(evidence: &PipelineEvidence, interval: &Interval) -> Vec<usize> {
     let seen = |place: usize| interval.stages.get(place).map_or(0, |counts| counts.states.iter().sum::<u32>());
     let longest = (0..evidence.stages.len()).map(seen).max().unwrap_or(0);
+    let joined: HashSet<usize> = evidence.pipes.iter().flat_map(|pipe| [pipe.from, pipe.to]).collect();
     let counts = |place: usize| {
         // A stage that no pipe joins to others may be a shell that starts the pipeline. It counts only if it existed
         // for at least half as long as the stage that existed longest.
-        let apart = evidence.pipes.iter().all(|pipe| pipe.from != place && pipe.to != place);
+        let apart = !joined.contains(&place);
         seen(place) > 0 && seen(place) * if apart && !evidence.pipes.is_empty() { 2 } else { 50 } >= longest
     };
-    let between = |from: usize, to: usize| {
-        evidence.pipes.iter().enumerate().filter(move |(_, pipe)| (pipe.from, pipe.to) == (from, to))
-    };
-    let waits = |from: usize, to: usize| -> u32 {
-        let counts = between(from, to).filter_map(|(at, _)| interval.pipes.get(at));
-        counts.map(|counts| counts.writer.samples + counts.reader.samples).sum()
-    };
+    let mut waits: HashMap<(usize, usize), u32> = HashMap::new();
+    for (at, pipe) in evidence.pipes.iter().enumerate() {
+        let counts = interval.pipes.get(at).map_or(0, |counts| counts.writer.samples + counts.reader.samples);
+        *waits.entry((pipe.from, pipe.to)).or_default() += counts;
+    }
+    let kept: Vec<usize> = (0..evidence.stages.len()).filter(|&place| counts(place)).collect();
+    let number: HashMap<usize, usize> = kept.iter().enumerate().map(|(at, &place)| (place, at)).collect();
     // A pair of sockets joins two stages both ways, but may be used only one way.
-    let feeds = |&from: &usize, &to: &usize| {
-        between(from, to).next().is_some() && (waits(from, to) > 0 || waits(to, from) == 0)
-    };
-    upstream_first((0..evidence.stages.len()).filter(|&place| counts(place)).collect(), feeds)
+    let feeds =
+        waits.iter().filter(|&(&(from, to), &count)| count > 0 || waits.get(&(to, from)).is_none_or(|&n| n == 0));
+    let feeds = feeds.filter_map(|((from, to), _)| Some((*number.get(from)?, *number.get(to)?)));
+    let feeds: Vec<(usize, usize)> = feeds.collect();
+    upstream_first(kept.len(), &feeds).into_iter().map(|at| kept[at]).collect()
 }
 
 /// The part of the waits of both ends that a buffer between them would save, from 0 to 1. It is 0 if the reader waits

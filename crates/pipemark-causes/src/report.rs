@@ -21,8 +21,11 @@ pub struct PipelineReport {
     pub samples_per_second: f64,
     /// The least detailed file of /proc that a thread had to be read from.
     pub access: ProcFile,
-    /// CPU use of pipemark itself, in CPUs.
+    /// CPU use of pipemark itself after the first scan, in CPUs.
     pub own_cpu: f64,
+    /// CPU time of the first scan, including that of starting pipemark, in seconds.
+    #[serde(default)]
+    pub first_scan: f64,
     pub stages: Vec<StageFigures>,
     pub pipes: Vec<PipeFigures>,
     /// What could not be read, and how to see more.

@@ -406,12 +406,8 @@ pub(crate) fn cycle_text(cycle: &WaitCycle) -> String {
                 if *direction == Direction::In { ("reading", "writing") } else { ("writing", "reading") };
             return format!("{who} waits to open the FIFO {path} for {does}, but no process opens it for {lacks}");
         }
-        if let Some(FileLock { path, polled, .. }) = &step.lock {
-            return if *polled {
-                format!("{who} has {path} open and sleeps, and{holder} holds a lock on that file")
-            } else {
-                format!("{who} waits for the lock on {path}, and{holder} holds it")
-            };
+        if let Some(FileLock { path, .. }) = &step.lock {
+            return format!("{who} waits for the lock on {path}, and{holder} holds it");
         }
         match step.on {
             None => format!("{who} waits for{holder} to exit"),

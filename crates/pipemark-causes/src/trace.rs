@@ -97,7 +97,8 @@ fn check(evidence: &PipelineEvidence) -> Result<(), &'static str> {
         "a pipe without ends",
     )?;
     holds(stages.iter().all(is_sound), "an impossible stage")?;
-    holds(time(evidence.elapsed) && time(evidence.own_seconds), "an impossible time")?;
+    let times = [evidence.elapsed, evidence.own_seconds, evidence.first_scan];
+    holds(times.into_iter().all(time), "an impossible time")?;
     holds(limits.page > 0 && limits.page <= 1 << 30 && limits.largest_pipe <= MAX_COUNT, "impossible limits")?;
     let sound = |interval: &Interval| {
         time(interval.begin)

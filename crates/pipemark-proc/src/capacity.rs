@@ -21,7 +21,7 @@ pub fn set(reader: &Process, id: PipeId, bytes: usize) -> Option<Result<u64, Err
 /// process doesn't hold it.
 fn at_end<T>(process: &Process, id: PipeId, act: impl FnOnce(&OwnedFd) -> T) -> Option<T> {
     let end = process.ends.as_ref()?.iter().find(|end| end.pipe == id && end.direction == Direction::In)?;
-    let path = format!("/proc/{}/fd/{}", process.pid, end.fd);
+    let path = format!("/proc/{}/fd/{}", process.files_of, end.fd);
     // A descriptor opened with O_PATH doesn't count as an end. It identifies the pipe before an end is opened.
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let held = openat(CWD, &path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty()).ok()?;

@@ -1,6 +1,6 @@
 //! Finds the other ends of sockets with sock_diag(7), which needs no privileges for sockets of the same user.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, netlink, recv, send, socket_with};
@@ -250,6 +250,13 @@ pub fn join_socket_pairs(processes: &mut [Process], uses: &BTreeSet<SocketUse>) 
             .take(65)
             .collect::<Vec<u32>>()
     };
+    let place_of: HashMap<u32, usize> = processes.iter().enumerate().map(|(at, process)| (process.pid, at)).collect();
+    // The places of the processes that hold each socket, with the descriptors.
+    let mut holders: HashMap<u64, Vec<(usize, u32)>> = HashMap::new();
+    for (at, process) in processes.iter().enumerate() {
+        process.others.sockets.iter().for_each(|&(fd, inode)| holders.entry(inode).or_default().push((at, fd)));
+    }
+    let holders_of = |inode: u64| holders.get(&inode).map(Vec::as_slice).unwrap_or_default();
     let mut found: Vec<(usize, PipeEnd)> = Vec::new();
     let mut link = |from: (usize, u32), to: (usize, u32), received_at: u64| {
         let pipe = PipeId::of_socket(received_at);
@@ -261,10 +268,8 @@ pub fn join_socket_pairs(processes: &mut [Process], uses: &BTreeSet<SocketUse>) 
         for &(fd, inode) in process.others.sockets.iter().filter(|(fd, _)| *fd < 3) {
             let Some(peer) = sockets.get(&inode).and_then(|state| state.peer) else { continue };
             let holder = |suits: &dyn Fn(&Process, u32) -> bool| {
-                processes.iter().enumerate().find_map(|(at, other)| {
-                    let mut ends = other.others.sockets.iter().filter(|(_, own)| *own == peer);
-                    ends.find(|(end, _)| at != place && suits(other, *end)).map(|(end, _)| (at, *end))
-                })
+                let mut holders = holders_of(peer).iter().copied().filter(|&(at, _)| at != place);
+                holders.find(|&(at, end)| suits(&processes[at], end))
             };
             let is_opposite = |_: &Process, end: u32| if fd == 0 { end == 1 || end == 2 } else { end == 0 };
             let is_elder = |other: &Process, _: u32| elders.contains(&other.pid);
@@ -276,22 +281,23 @@ pub fn join_socket_pairs(processes: &mut [Process], uses: &BTreeSet<SocketUse>) 
         }
     }
     // After a fork, both processes hold both ends. Only their waits show which process uses which end.
-    let place_of = |pid: u32| processes.iter().position(|process| process.pid == pid);
-    let fd_of = |place: usize, inode: u64| {
-        processes[place].others.sockets.iter().find(|(fd, own)| *own == inode && *fd > 2).map(|(fd, _)| *fd)
-    };
+    let fd_of =
+        |place: usize, inode: u64| holders_of(inode).iter().find(|(at, fd)| *at == place && *fd > 2).map(|(_, fd)| *fd);
+    let used: HashSet<(u32, u64)> = uses.iter().map(|&(pid, inode, _)| (pid, inode)).collect();
     for &(pid, inode, direction) in uses {
         let Some(peer) = sockets.get(&inode).and_then(|state| state.peer) else { continue };
-        let Some((place, fd)) = place_of(pid).and_then(|place| Some((place, fd_of(place, inode)?))) else { continue };
-        let related = |other: &u32| ancestors(*other).contains(&pid) || ancestors(pid).contains(other);
-        let holds = |other: &&Process| other.pid != pid && other.others.sockets.iter().any(|(_, own)| *own == peer);
-        let all: Vec<u32> = processes.iter().filter(holds).map(|process| process.pid).filter(related).collect();
-        let seen = |other: &u32| uses.iter().any(|(user, own, _)| user == other && *own == peer);
+        let Some(&place) = place_of.get(&pid) else { continue };
+        let Some(fd) = fd_of(place, inode) else { continue };
+        let elders = ancestors(pid);
+        let related = |other: &u32| elders.contains(other) || ancestors(*other).contains(&pid);
+        let mut all: Vec<u32> = holders_of(peer).iter().map(|&(at, _)| processes[at].pid).collect();
+        all.dedup();
+        all.retain(|other| *other != pid && related(other));
         let other = match &all[..] {
             [only] => Some(*only),
-            all => all.iter().copied().find(seen),
+            all => all.iter().copied().find(|&other| used.contains(&(other, peer))),
         };
-        let other = other.and_then(place_of).and_then(|other| Some((other, fd_of(other, peer)?)));
+        let other = other.map(|other| place_of[&other]).and_then(|other| Some((other, fd_of(other, peer)?)));
         match (other, direction) {
             (Some(other), Direction::In) => link(other, (place, fd), inode),
             (Some(other), _) => link((place, fd), other, peer),

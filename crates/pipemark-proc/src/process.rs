@@ -1,14 +1,16 @@
 //! Reads processes from /proc: their identity, their pipes and their counters. Opens only files in /proc, so the
 //! watched processes aren't affected.
 
+use std::collections::HashSet;
 use std::fmt::Display;
 use std::fs::{self, File};
 use std::io::{self, Read};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
-use rustix::fd::{AsRawFd, OwnedFd};
-use rustix::fs::{AtFlags, CWD, FileType, StatxFlags, statx};
+use rustix::fd::{AsFd, AsRawFd, OwnedFd};
+use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags, StatxFlags, openat, statx};
+use rustix::path::Arg;
 use serde::{Deserialize, Serialize};
 
 /// A pipe or FIFO, identified by device and inode.
@@ -44,7 +46,7 @@ impl PipeId {
 }
 
 /// The directions in which a process may use a pipe.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Direction {
     /// The process reads.
     In,
@@ -85,7 +87,10 @@ pub struct Process {
     pub reaped: u64,
     /// The name that the kernel has for the process, at most 15 bytes.
     pub comm: String,
-    /// The ends of pipes that the process holds; `None` if they are unreadable.
+    /// The thread whose files in /proc are those of the process. It is another thread than the first one if that one
+    /// has exited, as after pthread_exit(3) in `main`.
+    pub files_of: u32,
+    /// The ends of pipes that the process holds, by descriptor; `None` if they are unreadable.
     pub ends: Option<Vec<PipeEnd>>,
     /// The process's other open files.
     pub others: OtherFiles,
@@ -102,13 +107,26 @@ pub struct OtherFiles {
     pub eventfd: bool,
 }
 
-impl OtherFiles {
-    /// Whether a process has a file or device open for reading, and whether it has one open for writing.
-    pub fn directions(&self, pid: u32) -> (bool, bool) {
-        let paths = self.files.iter().map(|fd| format!("/proc/{pid}/fd/{fd}")).filter(|path| !is_idle_device(path));
-        paths.filter_map(|path| direction_of(&path)).fold((false, false), |(reads, writes), direction| {
-            (reads || direction != Direction::Out, writes || direction != Direction::In)
-        })
+/// Files beyond this number aren't examined one by one.
+const MAX_FILES: usize = 256;
+
+impl Process {
+    /// Whether the process has a file or device open for reading, and whether it has one open for writing.
+    pub fn file_directions(&self) -> (bool, bool) {
+        let paths = self.others.files.iter().map(|fd| format!("/proc/{}/fd/{fd}", self.files_of)).take(MAX_FILES);
+        let mut found = (false, false);
+        for direction in paths.filter(|path| !is_idle_device(path)).filter_map(|path| direction_of(&path)) {
+            found = (found.0 || direction != Direction::Out, found.1 || direction != Direction::In);
+            if found == (true, true) {
+                break;
+            }
+        }
+        found
+    }
+
+    /// The number of descriptors.
+    pub fn descriptors(&self) -> usize {
+        self.ends.as_ref().map_or(0, Vec::len) + self.others.sockets.len() + self.others.files.len()
     }
 }
 
@@ -150,14 +168,14 @@ impl ProcReader {
 }
 
 /// The first 4 KiB of a file of /proc, in one read; the files read here are shorter.
-fn text(path: impl AsRef<Path>) -> io::Result<String> {
+pub(crate) fn text(path: impl AsRef<Path>) -> io::Result<String> {
     let mut buffer = [0; 4096];
     let length = File::open(path)?.read(&mut buffer)?;
     Ok(String::from_utf8_lossy(&buffer[..length]).into_owned())
 }
 
 /// The entries of a directory of /proc that are numbers.
-fn numbers(directory: &str) -> Vec<u32> {
+pub(crate) fn numbers(directory: &str) -> Vec<u32> {
     let entries = fs::read_dir(directory).into_iter().flatten().flatten();
     entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect()
 }
@@ -168,9 +186,23 @@ impl Process {
         Process::read_stat(pid).map(Process::with_ends)
     }
 
-    fn with_ends(mut self) -> Process {
+    /// Reads a process with only those ends of pipes that are its standard input and output; `None` when it has exited.
+    pub fn read_standard(pid: u32) -> Option<Process> {
+        let mut process = Process::read_stat(pid)?;
+        if process.of_kernel {
+            return Some(process);
+        }
+        let end = |fd: u32| {
+            let (pipe, direction) = end_of(&format!("/proc/{}/fd/{fd}", process.files_of))?;
+            Some(PipeEnd { fd, pipe, direction })
+        };
+        process.ends = Some([0, 1].into_iter().filter_map(end).collect());
+        Some(process)
+    }
+
+    pub(crate) fn with_ends(mut self) -> Process {
         let mut others = OtherFiles::default();
-        self.ends = match ends(self.pid, &mut others) {
+        self.ends = match ends(self.files_of, &mut others) {
             Err(error) if error.kind() == io::ErrorKind::PermissionDenied && !matches!(self.state, 'Z' | 'X') => None,
             // The process may have exited meanwhile, and closed its files.
             ends => Some(ends.unwrap_or_default()),
@@ -204,14 +236,32 @@ impl Process {
             children_ticks,
             reaped,
             comm,
+            files_of: pid,
             ends: None,
             others: OtherFiles::default(),
         })
     }
 
     /// Reads only /proc/PID/stat, without the ends of pipes; `None` if the process has exited.
-    fn read_stat(pid: u32) -> Option<Process> {
-        Process::parse(pid, &text(format!("/proc/{pid}/stat")).ok()?)
+    pub fn read_stat(pid: u32) -> Option<Process> {
+        Some(Process::parse(pid, &text(format!("/proc/{pid}/stat")).ok()?)?.at_live_thread())
+    }
+
+    /// If the first thread has exited and another one lives, gives the process that thread's state and files. The first
+    /// thread has none any more.
+    pub(crate) fn at_live_thread(mut self) -> Process {
+        if self.state == 'Z' && self.threads > 1 {
+            let state = |id: u32| {
+                let text = text(format!("/proc/{}/task/{id}/stat", self.pid)).ok()?;
+                let state = text.rsplit_once(") ")?.1.chars().next()?;
+                (!matches!(state, 'Z' | 'X')).then_some((id, state))
+            };
+            let other = threads(self.pid).into_iter().filter(|&id| id != self.pid).find_map(state);
+            if let Some((id, state)) = other {
+                (self.files_of, self.state) = (id, state);
+            }
+        }
+        self
     }
 
     /// The ids of the process's threads.
@@ -221,9 +271,16 @@ impl Process {
 
     /// The process's command line as started; empty if unreadable.
     pub fn words(&self) -> Vec<String> {
-        let line = text(format!("/proc/{}/cmdline", self.pid)).unwrap_or_default();
+        let line = text(format!("/proc/{}/cmdline", self.files_of)).unwrap_or_default();
         let words = line.trim_end_matches('\0');
         if words.trim().is_empty() { Vec::new() } else { words.split('\0').map(str::to_owned).collect() }
+    }
+
+    /// The process's arguments, byte for byte; empty if unreadable.
+    pub fn arguments(&self) -> Vec<Vec<u8>> {
+        let line = fs::read(format!("/proc/{}/cmdline", self.pid)).unwrap_or_default();
+        let words = line.strip_suffix(b"\0").unwrap_or(&line);
+        if words.is_empty() { Vec::new() } else { words.split(|&byte| byte == 0).map(<[u8]>::to_vec).collect() }
     }
 
     /// A command line of these [words](Self::words), as one line of at most 200 characters.
@@ -243,25 +300,29 @@ pub fn thread_count(pid: u32) -> Option<usize> {
     (links as usize).checked_sub(2)
 }
 
-/// The ends of pipes that a process holds; its other files go into `others`.
-fn ends(pid: u32, others: &mut OtherFiles) -> io::Result<Vec<PipeEnd>> {
-    let directory = format!("/proc/{pid}/fd");
+/// The ends of pipes that a process holds; its other files go into `others`. `thread` is a thread that lives.
+fn ends(thread: u32, others: &mut OtherFiles) -> io::Result<Vec<PipeEnd>> {
+    let directory = format!("/proc/{thread}/fd");
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let open = openat(CWD, &directory, flags, Mode::empty())?;
     let mut found = Vec::new();
-    for entry in fs::read_dir(&directory)? {
-        let Some(fd) = entry?.file_name().to_str().and_then(|name| name.parse().ok()) else { continue };
-        let path = format!("{directory}/{fd}");
-        match file_of(&path) {
+    for entry in Dir::read_from(&open)? {
+        let entry = entry?;
+        let name = entry.file_name();
+        let Some(fd) = name.to_str().ok().and_then(|name| name.parse().ok()) else { continue };
+        match file_at(&open, name) {
             Some((FileType::Fifo, pipe)) => {
-                found.extend(direction_of(&path).map(|direction| PipeEnd { fd, pipe, direction }))
+                found.extend(direction_at(&open, name).map(|direction| PipeEnd { fd, pipe, direction }))
             }
             Some((FileType::Socket, PipeId(_, inode))) => others.sockets.push((fd, inode)),
             Some((FileType::RegularFile | FileType::CharacterDevice, _)) => others.files.push(fd),
             // An eventfd has no file type.
-            Some(_) => others.eventfd |= is_eventfd(&path),
+            Some(_) => others.eventfd |= is_eventfd(&format!("{directory}/{fd}")),
             None => {}
         }
     }
     others.sockets.sort_unstable();
+    others.files.sort_unstable();
     found.sort_by_key(|end| end.fd);
     Ok(found)
 }
@@ -290,14 +351,27 @@ pub(crate) fn pipe_of(path: &str) -> Option<PipeId> {
 
 /// The type, device and inode of a file.
 fn file_of(path: &str) -> Option<(FileType, PipeId)> {
-    let about = statx(CWD, path, AtFlags::STATX_DONT_SYNC, StatxFlags::TYPE | StatxFlags::INO).ok()?;
+    file_at(CWD, path)
+}
+
+/// The device and inode of a file; `None` if it can't be read.
+pub(crate) fn id_of(path: &str) -> Option<PipeId> {
+    file_of(path).map(|(_, id)| id)
+}
+
+fn file_at(directory: impl AsFd, name: impl Arg) -> Option<(FileType, PipeId)> {
+    let about = statx(directory, name, AtFlags::STATX_DONT_SYNC, StatxFlags::TYPE | StatxFlags::INO).ok()?;
     let device = u64::from(about.stx_dev_major) << 32 | u64::from(about.stx_dev_minor);
     Some((FileType::from_raw_mode(about.stx_mode.into()), PipeId(device, about.stx_ino)))
 }
 
 /// The direction of a descriptor, from the permissions of its link in /proc.
 fn direction_of(path: &str) -> Option<Direction> {
-    let about = statx(CWD, path, AtFlags::SYMLINK_NOFOLLOW, StatxFlags::MODE).ok()?;
+    direction_at(CWD, path)
+}
+
+fn direction_at(directory: impl AsFd, name: impl Arg) -> Option<Direction> {
+    let about = statx(directory, name, AtFlags::SYMLINK_NOFOLLOW, StatxFlags::MODE).ok()?;
     match about.stx_mode & 0o600 {
         0o400 => Some(Direction::In),
         0o200 => Some(Direction::Out),
@@ -311,31 +385,23 @@ pub fn socket_of(pid: u32, fd: u32) -> Option<u64> {
     file_of(&format!("/proc/{pid}/fd/{fd}")).filter(|(kind, _)| *kind == FileType::Socket).map(|(_, id)| id.1)
 }
 
-/// The pid and name of the first process that holds a socket.
-pub fn holder_of_socket(inode: u64) -> Option<(u32, String)> {
-    let holds = |process: &Process| process.others.sockets.iter().any(|(_, own)| *own == inode);
-    all().into_iter().find(holds).map(|process| (process.pid, process.comm))
-}
-
-/// The pid and name of a process that holds this end of a pipe, among the given processes. Prefers a process that has
-/// the end as standard input or output.
-pub fn holder_of_pipe(processes: &[Process], pipe: PipeId, direction: Direction) -> Option<(u32, String)> {
-    let fd = if direction == Direction::Out { 1 } else { 0 };
-    let end = |process: &Process| {
-        let ends = process.ends.as_deref().unwrap_or_default().iter();
-        ends.filter(|end| end.pipe == pipe && (end.direction == direction || end.direction == Direction::Both))
-            .map(|end| end.fd != fd)
-            .min()
-    };
-    let holders = processes.iter().filter_map(|process| Some((end(process)?, process.pid, &process.comm)));
-    holders.min().map(|(_, pid, name)| (pid, name.clone()))
-}
-
 /// All visible processes except kernel threads and this process.
 pub fn all() -> Vec<Process> {
     let own = std::process::id();
-    let others = numbers("/proc").into_iter().filter(|&pid| pid != own).filter_map(Process::read_stat);
+    let others = pids().into_iter().filter(|&pid| pid != own).filter_map(Process::read_stat);
     others.filter(|process| !process.of_kernel).map(Process::with_ends).collect()
+}
+
+/// As [`all`], with only those ends of pipes that are standard input and output.
+pub fn all_standard() -> Vec<Process> {
+    let own = std::process::id();
+    let others = pids().into_iter().filter(|&pid| pid != own).filter_map(Process::read_standard);
+    others.filter(|process| !process.of_kernel).collect()
+}
+
+/// All visible processes.
+pub fn pids() -> Vec<u32> {
+    numbers("/proc")
 }
 
 /// The children that these threads of a process started; `None` if the kernel doesn't list them. The process is given
@@ -360,12 +426,11 @@ pub fn children(pid: impl Display, threads: &[u32]) -> Option<Vec<u32>> {
 
 /// A process and all of its descendants, the process first. Processes that have exited meanwhile are skipped.
 pub fn family(root: u32) -> Vec<u32> {
-    let mut found = vec![root];
+    let (mut found, mut seen) = (vec![root], HashSet::from([root]));
     let mut next = 0;
     while let Some(&pid) = found.get(next) {
         let more = children(pid, &threads(pid)).unwrap_or_default();
-        let more: Vec<u32> = more.into_iter().filter(|pid| !found.contains(pid)).collect();
-        found.extend(more);
+        found.extend(more.into_iter().filter(|&pid| seen.insert(pid)));
         next += 1;
     }
     found
@@ -377,7 +442,7 @@ fn field(text: &str, key: &str) -> Option<u64> {
 
 /// Whether a process has a terminal open at any descriptor other than standard input and error.
 pub fn uses_terminal(pid: u32) -> bool {
-    let others = numbers(&format!("/proc/{pid}/fd")).into_iter().filter(|fd| ![0, 2].contains(fd));
+    let others = numbers(&format!("/proc/{pid}/fd")).into_iter().filter(|fd| ![0, 2].contains(fd)).take(MAX_FILES);
     others.filter_map(|fd| fs::read_link(format!("/proc/{pid}/fd/{fd}")).ok()).any(|path| is_terminal(&path))
 }
 
@@ -489,6 +554,23 @@ fn low_priority_in(stat: &str) -> Option<String> {
     if number(38) == Some(SCHED_IDLE) { Some("idle priority (SCHED_IDLE)".to_owned()) } else { nice }
 }
 
+/// Whether a signal or a timer may interrupt a process's wait: it handles a signal that timers or other programs send,
+/// or has a timer. The handlers of a runtime that handles SIGSEGV too, as Java's and Go's do, don't count.
+pub fn may_be_interrupted(process: &Process) -> bool {
+    const BY_TIMER: [i32; 4] = [libc::SIGALRM, libc::SIGVTALRM, libc::SIGPROF, libc::SIGIO];
+    const BY_OTHERS: [i32; 2] = [libc::SIGUSR1, libc::SIGUSR2];
+    /// The first real-time signal that the C library leaves to programs.
+    const FIRST_REAL_TIME: i32 = 34;
+    let status = text(format!("/proc/{}/status", process.files_of)).unwrap_or_default();
+    let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:"));
+    let caught = caught.and_then(|caught| u64::from_str_radix(caught.trim(), 16).ok()).unwrap_or(0);
+    let catches = |signal: i32| caught >> (signal - 1) & 1 == 1;
+    let by_timer = BY_TIMER.into_iter().any(catches);
+    let by_others = BY_OTHERS.into_iter().any(catches) || (FIRST_REAL_TIME..=64).any(catches);
+    let has_timer = || text(format!("/proc/{}/timers", process.pid)).is_ok_and(|timers| !timers.is_empty());
+    !catches(libc::SIGSEGV) && (by_timer || by_others) || has_timer()
+}
+
 /// Whether a process waits because its control group is frozen. False if the kernel hides the functions in which
 /// processes wait.
 pub fn is_frozen(pid: u32) -> bool {
@@ -497,10 +579,13 @@ pub fn is_frozen(pid: u32) -> bool {
     text(format!("/proc/{pid}/wchan")).is_ok_and(|function| FUNCTIONS.contains(&function.trim()))
 }
 
-/// The position in the largest file that a process reads, and the file's size, in bytes; `None` if it reads none.
+/// The position in the largest file that a process reads, and the file's size, in bytes; `None` if it reads none. Only
+/// the first descriptors count, because a process may have very many.
 pub fn progress(pid: u32) -> Option<(u64, u64)> {
     let directory = format!("/proc/{pid}/fd");
-    let sources = numbers(&directory).into_iter().filter_map(|fd| {
+    let descriptors = fs::read_dir(&directory).into_iter().flatten().flatten().take(MAX_FILES);
+    let descriptors = descriptors.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
+    let sources = descriptors.filter_map(|fd| {
         let about = text(format!("/proc/{pid}/fdinfo/{fd}")).ok()?;
         let position = field(&about, "pos").filter(|&position| position > 0)?;
         let path = format!("{directory}/{fd}");

@@ -1,7 +1,6 @@
 //! Determines what a thread is doing, from its system call or from the kernel function it waits in.
 
 use crate::process::{Direction, PipeId};
-use crate::thread;
 
 /// The state of a thread at one moment. A stage has the state of that one of its threads whose state comes first in
 /// this order.
@@ -114,6 +113,17 @@ pub(crate) trait ThreadView {
     fn function(&self) -> Option<String>;
 }
 
+/// The system calls for file locks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LockKind {
+    /// flock(2). The lock belongs to an open file, which children inherit.
+    Flock,
+    /// fcntl(2) with F_SETLKW. The lock belongs to a process.
+    Process,
+    /// fcntl(2) with F_OFD_SETLKW. The lock belongs to an open file.
+    OpenFile,
+}
+
 /// The descriptors that a call waits for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Descriptors {
@@ -129,74 +139,8 @@ pub enum Descriptors {
     Else,
 }
 
-/// A view of a thread that reads only its memory and its epoll descriptors.
-struct MemoryView(u32);
-
-impl ThreadView for MemoryView {
-    fn target(&self, _: u64) -> WaitTarget {
-        WaitTarget::Other
-    }
-
-    fn memory(&self, address: u64, length: usize) -> Option<Vec<u8>> {
-        thread::memory(self.0, address, length)
-    }
-
-    fn watched(&self, epoll: u64) -> Vec<(u64, u32)> {
-        thread::watched(self.0, epoll)
-    }
-
-    fn function(&self) -> Option<String> {
-        None
-    }
-}
-
-/// The descriptors that a thread waits for now; `None` if the thread has exited. A call with a timeout doesn't count as
-/// a wait.
-pub fn descriptors_of(pid: u32, id: u32) -> Option<Descriptors> {
-    let line = std::fs::read_to_string(format!("/proc/{pid}/task/{id}/syscall")).ok()?;
-    match SyscallLine::parse(&line)? {
-        SyscallLine::Waiting(call) => Some(descriptors(&call, &MemoryView(pid), false)),
-        SyscallLine::Running | SyscallLine::Outside => Some(Descriptors::Else),
-        SyscallLine::Gone => None,
-    }
-}
-
-/// The descriptors that a thread of a process waits for in this call, with or without a timeout.
-pub(crate) fn descriptors_in(pid: u32, call: &SystemCall) -> Descriptors {
-    descriptors(call, &MemoryView(pid), true)
-}
-
-/// The descriptor that a thread reads or writes now and the direction; `None` unless the thread waits for that
-/// descriptor alone.
-pub fn transfer_of(pid: u32, id: u32) -> Option<(u64, Direction)> {
-    let line = std::fs::read_to_string(format!("/proc/{pid}/task/{id}/syscall")).ok()?;
-    let SyscallLine::Waiting(call) = SyscallLine::parse(&line)? else { return None };
-    let polls = matches!(call.number, libc::SYS_ppoll | libc::SYS_pselect6 | libc::SYS_epoll_pwait);
-    #[cfg(target_arch = "x86_64")]
-    let polls = polls || matches!(call.number, libc::SYS_poll | libc::SYS_select | libc::SYS_epoll_wait);
-    match descriptors(&call, &MemoryView(pid), false) {
-        Descriptors::Files(files) if !polls => files.first().copied(),
-        _ => None,
-    }
-}
-
-/// Whether a process's first thread waits for a file lock (flock, lockf), or runs; `None` if it does neither.
-pub fn lock_or_run(pid: u32) -> Option<bool> {
-    const F_SETLKW: u64 = libc::F_SETLKW as u64;
-    const F_OFD_SETLKW: u64 = libc::F_OFD_SETLKW as u64;
-    let line = std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/syscall")).ok()?;
-    match SyscallLine::parse(&line)? {
-        SyscallLine::Running => Some(false),
-        SyscallLine::Waiting(call) => match (call.number, call.arguments[1]) {
-            (libc::SYS_flock, _) | (libc::SYS_fcntl, F_SETLKW | F_OFD_SETLKW) => Some(true),
-            _ => None,
-        },
-        _ => None,
-    }
-}
-
-/// The descriptors that a call waits for.
-fn descriptors(call: &SystemCall, thread: &dyn ThreadView, limited: bool) -> Descriptors {
+/// The descriptors that a call waits for. With `limited`, a call with a timeout counts as a wait.
+pub(crate) fn descriptors(call: &SystemCall, thread: &dyn ThreadView, limited: bool) -> Descriptors {
     let fd = |nth: usize| call.arguments[nth] & 0xffff_ffff;
     let polled = |watched: Vec<(u64, u32)>| {
         let directions = |(fd, events): (u64, u32)| {
@@ -231,6 +175,18 @@ fn descriptors(call: &SystemCall, thread: &dyn ThreadView, limited: bool) -> Des
             Some(ThreadState::Lock) => Descriptors::Lock,
             _ => Descriptors::Else,
         },
+    }
+}
+
+/// The kind of file lock that a call waits for; `None` for other calls.
+pub(crate) fn lock_in(call: &SystemCall) -> Option<LockKind> {
+    const F_SETLKW: u64 = libc::F_SETLKW as u64;
+    const F_OFD_SETLKW: u64 = libc::F_OFD_SETLKW as u64;
+    match (call.number, call.arguments[1]) {
+        (libc::SYS_flock, _) => Some(LockKind::Flock),
+        (libc::SYS_fcntl, F_SETLKW) => Some(LockKind::Process),
+        (libc::SYS_fcntl, F_OFD_SETLKW) => Some(LockKind::OpenFile),
+        _ => None,
     }
 }
 

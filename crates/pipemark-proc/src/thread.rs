@@ -1,15 +1,14 @@
 //! One thread of a watched process. Its files in /proc are kept open if the limit on descriptors allows it.
 
 use std::cell::RefCell;
-use std::collections::BTreeMap;
-use std::fs::{self, File};
+use std::collections::{BTreeMap, HashSet};
+use std::fs;
 use std::io;
-use std::os::unix::fs::FileExt;
-use std::path::Path;
 
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
+use crate::call;
 use crate::process::{self, Direction, PipeEnd, PipeId, ProcReader};
 use crate::state::{self, Descriptors, SyscallLine, SystemCall, ThreadState, ThreadWait, WaitTarget};
 
@@ -56,6 +55,8 @@ pub struct Thread {
     /// The call in which the thread was last observed waiting for something other than a pipe, possibly a socket;
     /// `None` if it never was.
     outside: Option<SystemCall>,
+    /// The wait that was last observed; `None` before the first.
+    pub last: Option<ThreadWait>,
 }
 
 impl Thread {
@@ -66,8 +67,9 @@ impl Thread {
         // The ticks at the beginning are known only if they are read now. For threads whose files don't stay open, that
         // would take too long.
         let ran = keep;
-        let (misses, times, ticks, strange, local, outside) = (0, None, None, false, 0, None);
-        Thread { id, access: best, misses, syscall, wchan, stat, schedstat, times, ran, ticks, strange, local, outside }
+        let (misses, times, ticks, strange, local, outside, last) = (0, None, None, false, 0, None, None);
+        let access = best;
+        Thread { id, access, misses, syscall, wchan, stat, schedstat, times, ran, ticks, strange, local, outside, last }
     }
 
     /// The file that is read for this thread, possibly less detailed than requested.
@@ -77,7 +79,7 @@ impl Thread {
 
     /// The thread's current wait; `None` if it has exited. Sets `uncounted` if the thread is in a call whose bytes the
     /// kernel doesn't count.
-    pub fn wait(&mut self, pid: u32, ends: &BTreeMap<u32, WaitTarget>, uncounted: &mut bool) -> Option<ThreadWait> {
+    pub fn wait(&mut self, ends: &BTreeMap<u32, WaitTarget>, uncounted: &mut bool) -> Option<ThreadWait> {
         let mut buffer = [0; 256];
         if self.access == ProcFile::Syscall {
             match self.syscall.read(&mut buffer).map(SyscallLine::parse) {
@@ -89,7 +91,8 @@ impl Thread {
                 }
                 Ok(Some(SyscallLine::Waiting(call))) => {
                     *uncounted |= state::is_uncounted(&call);
-                    let wait = state::of_call(&call, &CallView { pid, ends, thread: RefCell::new(self) });
+                    // The first thread of a process may have exited. This one lives, and has the same files.
+                    let wait = state::of_call(&call, &CallView { pid: self.id, ends, thread: RefCell::new(self) });
                     if matches!(wait, ThreadWait::Is(ThreadState::Network | ThreadState::Other)) {
                         self.outside = Some(call);
                     }
@@ -140,8 +143,8 @@ impl Thread {
 
     /// The descriptors of the call in which the thread was last observed waiting for something other than a pipe. The
     /// list passed to poll(2) is read now, not at the time of the wait. Programs keep this list at one address.
-    pub fn waited_outside_for(&self, pid: u32) -> Vec<(u64, Direction)> {
-        match self.outside.map(|call| state::descriptors_in(pid, &call)) {
+    pub fn waited_outside_for(&self) -> Vec<(u64, Direction)> {
+        match self.outside.map(|call| call::descriptors_in(self.id, &call)) {
             Some(Descriptors::Files(files)) => files,
             _ => Vec::new(),
         }
@@ -176,6 +179,7 @@ fn is_refused(error: &io::Error) -> bool {
 
 /// A thread that waits in a system call. Details are read on demand.
 struct CallView<'t> {
+    /// The thread's id.
     pid: u32,
     ends: &'t BTreeMap<u32, WaitTarget>,
     thread: RefCell<&'t mut Thread>,
@@ -205,52 +209,16 @@ impl state::ThreadView for CallView<'_> {
     }
 
     fn memory(&self, address: u64, length: usize) -> Option<Vec<u8>> {
-        memory(self.pid, address, length)
+        call::memory(self.pid, address, length)
     }
 
     fn watched(&self, epoll: u64) -> Vec<(u64, u32)> {
-        watched(self.pid, epoll)
+        call::watched(self.pid, epoll)
     }
 
     fn function(&self) -> Option<String> {
         self.thread.borrow_mut().function()
     }
-}
-
-/// `length` bytes of a process's memory at `address`; `None` if unreadable.
-pub(crate) fn memory(pid: u32, address: u64, length: usize) -> Option<Vec<u8>> {
-    let mut bytes = vec![0; length];
-    File::open(format!("/proc/{pid}/mem")).ok()?.read_exact_at(&mut bytes, address).ok()?;
-    Some(bytes)
-}
-
-/// The FIFO whose name is at `address` in a process, and the direction in which it is opened.
-pub fn opened_fifo(pid: u32, address: u64, flags: u64) -> Option<(String, Direction)> {
-    const MAX_NAME: usize = 256;
-    // Reads no further than the end of the page.
-    let length = MAX_NAME.min(4096 - (address % 4096) as usize);
-    let bytes = memory(pid, address, length)?;
-    let name = String::from_utf8_lossy(bytes.split(|&byte| byte == 0).next()?).into_owned();
-    let path = Path::new(&format!("/proc/{pid}/cwd")).join(&name);
-    process::pipe_of(path.to_str()?)?;
-    let direction = match flags & 3 {
-        0 => Direction::In,
-        1 => Direction::Out,
-        _ => return None,
-    };
-    Some((name, direction))
-}
-
-/// The descriptors that an epoll descriptor watches, with their events.
-pub(crate) fn watched(pid: u32, epoll: u64) -> Vec<(u64, u32)> {
-    let text = fs::read_to_string(format!("/proc/{pid}/fdinfo/{epoll}")).unwrap_or_default();
-    let watched = text.lines().filter_map(|line| {
-        let mut words = line.strip_prefix("tfd:")?.split_ascii_whitespace();
-        let fd = words.next()?.parse().ok()?;
-        let events = u32::from_str_radix(words.nth(1)?, 16).ok()?;
-        Some((fd, events))
-    });
-    watched.collect()
 }
 
 /// The kind of a descriptor that isn't a known end of a pipe.
@@ -287,10 +255,11 @@ fn target_of(pid: u32, fd: u64) -> WaitTarget {
 /// The kinds of the pipe ends that a process holds, by descriptor. A process that holds both ends of a pipe may wait
 /// for itself, as event loops do.
 pub(crate) fn targets(ends: &[PipeEnd]) -> BTreeMap<u32, WaitTarget> {
-    let holds = |pipe: PipeId, direction: Direction| {
-        ends.iter().any(|end| end.pipe == pipe && (end.direction == direction || end.direction == Direction::Both))
+    let held = |not: Direction| {
+        ends.iter().filter(move |end| end.direction != not).map(|end| end.pipe).collect::<HashSet<PipeId>>()
     };
-    let target = |end: &PipeEnd| match (holds(end.pipe, Direction::In), holds(end.pipe, Direction::Out)) {
+    let (reads, writes) = (held(Direction::Out), held(Direction::In));
+    let target = |end: &PipeEnd| match (reads.contains(&end.pipe), writes.contains(&end.pipe)) {
         (true, true) => (end.fd, WaitTarget::Own),
         (true, false) => (end.fd, WaitTarget::In(end.pipe)),
         (false, _) => (end.fd, WaitTarget::Out(end.pipe)),

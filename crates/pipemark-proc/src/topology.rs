@@ -6,9 +6,17 @@
 //! Standard error is followed only to the standard input of a process of the same group, and only if the process writes
 //! to no other pipe, as in 'a 2>&1 >file | b'.
 
-use std::collections::{BTreeMap, BTreeSet};
+mod flow;
+mod graph;
+mod order;
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use crate::process::{Direction, PipeEnd, PipeId, Process};
+use flow::DataFlow;
+use graph::{PipeGraph, ends_to_stages, opposite};
+
+pub use order::upstream_first;
 
 /// A stage: processes that do one job, such as a shell loop and the commands it starts.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -28,95 +36,6 @@ pub enum Reach {
     Given,
 }
 
-/// How a process was found.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum LinkSide {
-    Seed,
-    Upstream,
-    Downstream,
-    /// Through a descriptor other than standard input and output, as for a program that started a pipeline and feeds
-    /// it. `true` if the process was found downstream.
-    Outer(bool),
-}
-
-/// All processes, with the ends by which they may be joined.
-struct PipeGraph<'p> {
-    processes: BTreeMap<u32, &'p Process>,
-    /// The ends of each process that may lead to other stages, by pid.
-    ends: BTreeMap<u32, Vec<PipeEnd>>,
-}
-
-impl<'p> PipeGraph<'p> {
-    /// A process, its parent, and so on up. The number of steps is limited, because reused pids may form a cycle.
-    fn ancestry(&self, pid: u32) -> impl Iterator<Item = &'p Process> {
-        let parent = |process: &&Process| self.processes.get(&process.parent).copied();
-        std::iter::successors(self.processes.get(&pid).copied(), parent).take(65)
-    }
-
-    fn is_ancestor(&self, ancestor: u32, of: u32) -> bool {
-        self.ancestry(of).skip(1).any(|process| process.pid == ancestor)
-    }
-
-    fn related(&self, a: u32, b: u32) -> bool {
-        self.processes[&a].group == self.processes[&b].group || self.is_ancestor(a, b) || self.is_ancestor(b, a)
-    }
-
-    /// The holders of the other end of a pipe. For each, `true` if the end counts as the holder's standard input or
-    /// output.
-    fn opposite(&self, pid: u32, end: PipeEnd) -> impl Iterator<Item = (u32, bool)> {
-        let holders = self.ends.iter().filter(move |(other, _)| **other != pid);
-        holders.filter_map(move |(&other, ends)| {
-            let mut joints = ends.iter().filter(|theirs| theirs.pipe == end.pipe && theirs.direction != end.direction);
-            let standard = joints.clone().any(|theirs| theirs.fd < 2);
-            joints.next()?;
-            ((end.fd < 2 && standard) || self.related(pid, other)).then_some((other, standard))
-        })
-    }
-}
-
-/// The ends of a process that may lead to other stages.
-fn ends_to_stages(process: &Process) -> Vec<PipeEnd> {
-    let ends = process.ends.as_deref().unwrap_or_default();
-    let both = |pipe: PipeId| {
-        let directions = |direction| ends.iter().any(|end| end.pipe == pipe && end.direction == direction);
-        directions(Direction::Both) || (directions(Direction::In) && directions(Direction::Out))
-    };
-    let wrong_way = |end: &PipeEnd| {
-        (end.fd == 0 && end.direction == Direction::Out) || (end.fd == 1 && end.direction == Direction::In)
-    };
-    let writes = ends.iter().any(|end| end.fd != 2 && end.direction == Direction::Out);
-    let mut seen = BTreeSet::new();
-    let ends = ends.iter().filter(|end| (end.fd != 2 || !writes) && !both(end.pipe) && !wrong_way(end));
-    ends.filter(|end| seen.insert(end.pipe)).copied().collect()
-}
-
-fn pipe_graph(processes: &[Process]) -> PipeGraph<'_> {
-    let mut graph = PipeGraph {
-        processes: BTreeMap::from_iter(processes.iter().map(|process| (process.pid, process))),
-        ends: BTreeMap::new(),
-    };
-    let all = BTreeMap::from_iter(processes.iter().map(|process| (process.pid, ends_to_stages(process))));
-    for (&pid, ends) in &all {
-        // Removes inherited ends that another process uses, such as /dev/fd/63 of another process substitution.
-        let inherited = |end: &PipeEnd| {
-            let holds = |process: &Process| process.ends.as_ref().is_some_and(|theirs| theirs.contains(end));
-            let uses =
-                |other: u32| all[&other].iter().any(|own| own.pipe == end.pipe && own.direction == end.direction);
-            let mut others = processes.iter().filter(|process| holds(process));
-            end.fd > 2 && others.any(|other| uses(other.pid) && graph.is_ancestor(other.pid, pid))
-        };
-        let read_as_input = |end: &PipeEnd| {
-            let reads =
-                |theirs: &PipeEnd| theirs.fd == 0 && theirs.direction == Direction::In && theirs.pipe == end.pipe;
-            let group = |other: &Process| other.group == graph.processes[&pid].group;
-            processes.iter().any(|other| group(other) && all[&other.pid].iter().any(reads))
-        };
-        let kept = ends.iter().filter(|end| !inherited(end) && (end.fd != 2 || read_as_input(end))).copied().collect();
-        graph.ends.insert(pid, kept);
-    }
-    graph
-}
-
 /// Whether a process reads what its descendants write, or writes what they read. An end that a descendant holds too
 /// doesn't count, because the process only passed it on, as a shell does.
 pub fn uses_own_family(processes: &[Process], root: u32) -> bool {
@@ -124,14 +43,11 @@ pub fn uses_own_family(processes: &[Process], root: u32) -> bool {
     let descends = |process: &&Process| {
         std::iter::successors(Some(process.parent), |pid| parents.get(pid).copied()).take(65).any(|pid| pid == root)
     };
-    let family: Vec<Vec<PipeEnd>> = processes.iter().filter(descends).map(ends_to_stages).collect();
-    let has = |pipe: PipeId, direction: Direction| {
-        family.iter().flatten().any(|end| end.pipe == pipe && end.direction == direction)
-    };
+    let family = processes.iter().filter(descends).flat_map(ends_to_stages);
+    let family: HashSet<(PipeId, Direction)> = family.map(|end| (end.pipe, end.direction)).collect();
     let own = processes.iter().find(|process| process.pid == root).map(ends_to_stages).unwrap_or_default();
     own.iter().any(|end| {
-        let opposite = if end.direction == Direction::In { Direction::Out } else { Direction::In };
-        has(end.pipe, opposite) && !has(end.pipe, end.direction)
+        family.contains(&(end.pipe, opposite(end.direction))) && !family.contains(&(end.pipe, end.direction))
     })
 }
 
@@ -139,59 +55,67 @@ pub fn uses_own_family(processes: &[Process], root: u32) -> bool {
 /// of the group reads or writes. With several unreadable processes, it isn't known which process has which end.
 pub fn fill_gaps(processes: &mut [Process]) {
     let is_hidden = |process: &Process| process.ends.is_none() && process.state != 'Z';
-    let hidden: Vec<(u32, u32)> = processes
-        .iter()
-        .filter(|process| is_hidden(process))
-        // Processes started by a hidden one are not part of the group.
-        .filter(|process| {
-            let started = |parent: &Process| parent.pid == process.parent && parent.group == process.group;
-            !processes.iter().any(|parent| started(parent) && is_hidden(parent))
-        })
-        .map(|process| (process.pid, process.group))
-        .collect();
-    for &(pid, group) in &hidden {
-        if hidden.iter().filter(|&&(_, other)| other == group).count() > 1 {
+    let hidden = processes.iter().filter(|process| is_hidden(process));
+    let group_of_hidden: HashMap<u32, u32> = hidden.map(|process| (process.pid, process.group)).collect();
+    // Processes started by a hidden one are not part of the group.
+    let (mut candidates, mut count) = (Vec::new(), HashMap::<u32, usize>::new());
+    for (at, process) in processes.iter().enumerate().filter(|(_, process)| is_hidden(process)) {
+        if group_of_hidden.get(&process.parent) != Some(&process.group) {
+            candidates.push(at);
+            *count.entry(process.group).or_default() += 1;
+        }
+    }
+    if candidates.is_empty() {
+        return;
+    }
+    // The pipes that standard input and output lead to, from all processes and by group.
+    let mut held: HashSet<(PipeId, Direction)> = HashSet::new();
+    let mut held_by_group: HashMap<u32, BTreeSet<(PipeId, bool)>> = HashMap::new();
+    for process in processes.iter() {
+        for end in process.ends.iter().flatten().filter(|end| end.fd < 2 && end.direction != Direction::Both) {
+            held.insert((end.pipe, end.direction));
+            let is_input = end.direction == Direction::In;
+            held_by_group.entry(process.group).or_default().insert((end.pipe, is_input));
+        }
+    }
+    for at in candidates {
+        let group = processes[at].group;
+        if count[&group] > 1 {
             continue;
         }
-        let held = |direction: Direction| {
-            let ends =
-                processes.iter().flat_map(|process| process.ends.iter().flatten().map(move |end| (process, end)));
-            ends.filter(move |(_, end)| end.direction == direction && end.fd < 2)
-                .map(|(process, end)| (process.group, end.pipe))
+        let lacking = |is_input: bool, other: Direction| {
+            let own = held_by_group.get(&group).into_iter().flatten().filter(move |(_, input)| *input == is_input);
+            own.map(|(pipe, _)| *pipe).filter(|pipe| !held.contains(&(*pipe, other))).collect::<Vec<_>>()
         };
-        let lacking = |direction: Direction, other: Direction| {
-            let all = BTreeSet::from_iter(held(other).map(|(_, pipe)| pipe));
-            let own = held(direction).filter(|(of, pipe)| *of == group && !all.contains(pipe)).map(|(_, pipe)| pipe);
-            BTreeSet::from_iter(own)
-        };
-        let (reads, writes) = (lacking(Direction::Out, Direction::In), lacking(Direction::In, Direction::Out));
         let end = |fd: u32, direction: Direction| move |pipe: PipeId| PipeEnd { fd, pipe, direction };
-        let ends = reads
-            .into_iter()
-            .map(end(0, Direction::In))
-            .chain(writes.into_iter().map(end(1, Direction::Out)))
-            .collect();
-        if let Some(process) = processes.iter_mut().find(|process| process.pid == pid) {
-            process.ends = Some(ends);
-        }
+        let (reads, writes) = (lacking(false, Direction::In), lacking(true, Direction::Out));
+        let reads = reads.into_iter().map(end(0, Direction::In));
+        let ends: Vec<PipeEnd> = reads.chain(writes.into_iter().map(end(1, Direction::Out))).collect();
+        // With these ends, the groups of other hidden processes lack less.
+        held.extend(ends.iter().map(|end| (end.pipe, end.direction)));
+        let own = held_by_group.entry(group).or_default();
+        own.extend(ends.iter().map(|end| (end.pipe, end.direction == Direction::In)));
+        processes[at].ends = Some(ends);
     }
 }
 
 /// The stages of the pipeline that contains `seeds`, each once, in the order of the data. A process without a pipe
 /// belongs to the stage of its parent. Without any pipe, the seeds are one stage.
 pub fn stages(processes: &[Process], seeds: &[u32], reach: Reach) -> Vec<StageShape> {
-    let graph = pipe_graph(processes);
-    let sides = find_joined(&graph, seeds, reach);
-    let members: Vec<u32> = sides.keys().copied().collect();
-    let inner = |pipe: PipeId| {
-        let held = |direction| {
-            members.iter().any(|pid| graph.ends[pid].iter().any(|end| end.pipe == pipe && end.direction == direction))
-        };
-        held(Direction::In) && held(Direction::Out)
+    let graph = PipeGraph::of(processes);
+    let members: Vec<u32> = match reach {
+        Reach::Joined => graph.joined(seeds).into_keys().collect(),
+        Reach::Given => {
+            let given = seeds.iter().copied().filter(|pid| graph.processes.contains_key(pid));
+            given.collect::<BTreeSet<u32>>().into_iter().collect()
+        }
     };
+    let held = members.iter().flat_map(|pid| &graph.ends[pid]).map(|end| (end.pipe, end.direction));
+    let held: HashSet<(PipeId, Direction)> = held.collect();
+    let inner = |end: &&PipeEnd| held.contains(&(end.pipe, opposite(end.direction)));
     let ends = members
         .iter()
-        .map(|&pid| (pid, graph.ends[&pid].iter().filter(|end| inner(end.pipe)).copied().collect::<Vec<_>>()))
+        .map(|&pid| (pid, graph.ends[&pid].iter().filter(inner).copied().collect::<Vec<_>>()))
         .filter(|(_, ends)| !ends.is_empty());
     let ends = BTreeMap::from_iter(ends);
     if ends.is_empty() {
@@ -213,99 +137,121 @@ pub fn stages(processes: &[Process], seeds: &[u32], reach: Reach) -> Vec<StageSh
         groups.entry(stage).or_default().push(pid);
     }
     let graph = PipeGraph { ends, ..graph };
-    let shapes: Vec<StageShape> = groups.values().map(|pids| shape(pids, &graph)).collect();
-    let uses = |shape: &StageShape, pipe: &PipeId| shape.ins.contains(pipe) || shape.outs.contains(pipe);
+    let mut stages: Vec<StageShape> = groups.values().map(|pids| shape(pids, &graph)).collect();
     // A pipe within a stage is neither the stage's input nor its output.
-    let leads = |pipe: &PipeId| shapes.iter().filter(|shape| uses(shape, pipe)).count() > 1;
-    let leading = |pipes: &[PipeId]| pipes.iter().copied().filter(leads).collect();
-    let outer =
-        |one: &StageShape| StageShape { pids: one.pids.clone(), ins: leading(&one.ins), outs: leading(&one.outs) };
-    let mut stages: Vec<StageShape> = shapes.iter().map(outer).collect();
+    let mut uses: HashMap<PipeId, usize> = HashMap::new();
+    for stage in &stages {
+        let pipes: BTreeSet<PipeId> = stage.ins.iter().chain(&stage.outs).copied().collect();
+        pipes.into_iter().for_each(|pipe| *uses.entry(pipe).or_default() += 1);
+    }
+    for stage in &mut stages {
+        stage.ins.retain(|pipe| uses[pipe] > 1);
+        stage.outs.retain(|pipe| uses[pipe] > 1);
+    }
     // If the data leaves the order open, stages are sorted by start time.
     stages.sort_by_key(|stage| graph.processes[&stage.pids[0]].start);
-    upstream_first(stages, |from, to| from != to && from.outs.iter().any(|pipe| to.ins.contains(pipe)))
+    let order = upstream_first(stages.len(), &feeds(&stages));
+    let mut stages: Vec<Option<StageShape>> = stages.into_iter().map(Some).collect();
+    order.into_iter().filter_map(|at| stages[at].take()).collect()
 }
 
-fn find_joined(graph: &PipeGraph<'_>, seeds: &[u32], reach: Reach) -> BTreeMap<u32, LinkSide> {
-    let mut sides: BTreeMap<u32, LinkSide> = BTreeMap::new();
-    let mut waiting: Vec<(u32, LinkSide)> = seeds.iter().map(|&pid| (pid, LinkSide::Seed)).collect();
-    while let Some((pid, side)) = waiting.pop() {
-        if !graph.processes.contains_key(&pid) || sides.get(&pid).is_some_and(|&known| known <= side) {
-            continue;
-        }
-        sides.insert(pid, side);
-        if reach == Reach::Given {
-            continue;
-        }
-        for &end in &graph.ends[&pid] {
-            let next = if end.direction == Direction::In { LinkSide::Upstream } else { LinkSide::Downstream };
-            let allowed = match side {
-                LinkSide::Seed => true,
-                LinkSide::Outer(down) => down == (next == LinkSide::Downstream),
-                _ => side == next,
-            };
-            if allowed {
-                let joint = |standard| if standard { next } else { LinkSide::Outer(next == LinkSide::Downstream) };
-                waiting.extend(graph.opposite(pid, end).map(|(other, standard)| (other, joint(standard))));
-            }
-        }
-        if !matches!(side, LinkSide::Outer(_)) {
-            let children = graph.processes.values().filter(|process| process.parent == pid);
-            waiting.extend(children.map(|process| (process.pid, side)));
+/// Pairs of a stage and one that reads what it writes. A pipe between many stages counts as a node of its own, with a
+/// number after those of the stages.
+fn feeds(stages: &[StageShape]) -> Vec<(usize, usize)> {
+    const MAX_PAIRS: usize = 1024;
+    let mut users: BTreeMap<PipeId, [Vec<usize>; 2]> = BTreeMap::new();
+    for (at, stage) in stages.iter().enumerate() {
+        stage.outs.iter().for_each(|&pipe| users.entry(pipe).or_default()[0].push(at));
+        stage.ins.iter().for_each(|&pipe| users.entry(pipe).or_default()[1].push(at));
+    }
+    let (mut found, mut next) = (Vec::new(), stages.len());
+    for [writers, readers] in users.values() {
+        if writers.len() * readers.len() <= MAX_PAIRS {
+            found.extend(writers.iter().flat_map(|&from| readers.iter().map(move |&to| (from, to))));
+        } else {
+            let writing: HashSet<usize> = writers.iter().copied().collect();
+            found.extend(writers.iter().map(|&from| (from, next)));
+            found.extend(readers.iter().filter(|to| !writing.contains(to)).map(|&to| (next, to)));
+            next += 1;
         }
     }
-    sides
+    found
 }
 
 /// Maps each process that holds a pipe to its stage, identified by one of its processes.
 fn stage_by_process(graph: &PipeGraph<'_>, ends: &BTreeMap<u32, Vec<PipeEnd>>) -> BTreeMap<u32, u32> {
-    let next = |pid: u32| {
-        let outs = ends[&pid].iter().filter(|end| end.direction == Direction::Out);
-        outs.flat_map(|out| {
-            let reads = move |end: &PipeEnd| end.pipe == out.pipe && end.direction == Direction::In;
-            ends.iter().filter(move |(_, ends)| ends.iter().any(reads)).map(|(&pid, _)| pid)
-        })
-    };
-    let leads_to = |from: u32, to: u32, without: u32| {
-        let (mut seen, mut waiting) = (BTreeSet::from_iter([without]), vec![from]);
-        while let Some(pid) = waiting.pop() {
-            if seen.insert(pid) {
-                if pid != from && pid == to {
-                    return true;
-                }
-                waiting.extend(next(pid));
-            }
+    let mut flow = DataFlow::of(ends);
+    let mut families: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
+    for &pid in ends.keys() {
+        for elder in graph.ancestry(pid).skip(1).filter(|elder| ends.contains_key(&elder.pid) && elder.pid != pid) {
+            families.entry(elder.pid).or_default().push(pid);
         }
-        false
-    };
-    let mut stage_of = BTreeMap::from_iter(ends.keys().map(|&pid| (pid, pid)));
-    for &elder in ends.keys() {
-        let shares = |pid: u32| {
-            ends[&pid]
-                .iter()
-                .any(|end| ends[&elder].iter().any(|own| own.pipe == end.pipe && own.direction == end.direction))
-        };
+    }
+    let mut sets = StageSets::of(ends.keys().copied());
+    for (&elder, family) in &families {
+        let own: HashMap<PipeId, &PipeEnd> = ends[&elder].iter().map(|end| (end.pipe, end)).collect();
+        let joint = |end: &PipeEnd| own.get(&end.pipe).copied();
+        let shares =
+            |pid: u32| ends[&pid].iter().any(|end| joint(end).is_some_and(|own| own.direction == end.direction));
         // Whether the standard input or output of `pid` or `elder` is a pipe to the other process. Other pipes between
         // the two, such as the queues of a worker pool, are within the stage.
         let is_piped_to_elder = |pid: u32| {
-            let joint = |end: &PipeEnd, own: &PipeEnd| {
-                own.pipe == end.pipe && own.direction != end.direction && end.fd.min(own.fd) < 2
-            };
-            ends[&pid].iter().any(|end| ends[&elder].iter().any(|own| joint(end, own)))
+            let piped = |end: &PipeEnd, own: &PipeEnd| own.direction != end.direction && end.fd.min(own.fd) < 2;
+            ends[&pid].iter().any(|end| joint(end).is_some_and(|own| piped(end, own)))
         };
-        let family = ends.keys().copied().filter(|&pid| pid != elder && graph.is_ancestor(elder, pid));
-        let family: Vec<u32> = family.filter(|&pid| shares(pid) && !is_piped_to_elder(pid)).collect();
+        let family: Vec<u32> = family.iter().copied().filter(|&pid| shares(pid) && !is_piped_to_elder(pid)).collect();
         // A shell that only waits for the pipeline it was asked to run is not a stage.
-        if family.iter().any(|&from| family.iter().any(|&to| from != to && leads_to(from, to, elder))) {
-            stage_of.remove(&elder);
-            continue;
-        }
-        for pid in family {
-            let (Some(&old), Some(&new)) = (stage_of.get(&pid), stage_of.get(&elder)) else { continue };
-            stage_of.values_mut().filter(|stage| **stage == old).for_each(|stage| *stage = new);
+        if flow.joins_any(&family, elder) {
+            sets.remove(elder);
+        } else {
+            family.into_iter().for_each(|pid| sets.join(pid, elder));
         }
     }
-    stage_of
+    sets.stage_by_process()
+}
+
+/// Sets of processes that form one stage each.
+struct StageSets {
+    /// Another process of the same stage, or the process itself; for each process.
+    next: BTreeMap<u32, u32>,
+    removed: BTreeSet<u32>,
+}
+
+impl StageSets {
+    /// Each process is a stage of its own.
+    fn of(pids: impl Iterator<Item = u32>) -> StageSets {
+        StageSets { next: pids.map(|pid| (pid, pid)).collect(), removed: BTreeSet::new() }
+    }
+
+    /// The process that identifies the stage of this process.
+    fn root(&mut self, pid: u32) -> u32 {
+        let mut root = pid;
+        while self.next[&root] != root {
+            root = self.next[&root];
+        }
+        let mut at = pid;
+        while at != root {
+            at = self.next.insert(at, root).unwrap_or(root);
+        }
+        root
+    }
+
+    /// Joins the stage of `pid` to that of `elder`, unless one of the two was removed.
+    fn join(&mut self, pid: u32, elder: u32) {
+        if !self.removed.contains(&pid) && !self.removed.contains(&elder) {
+            let (old, new) = (self.root(pid), self.root(elder));
+            self.next.insert(old, new);
+        }
+    }
+
+    fn remove(&mut self, pid: u32) {
+        self.removed.insert(pid);
+    }
+
+    fn stage_by_process(mut self) -> BTreeMap<u32, u32> {
+        let pids: Vec<u32> = self.next.keys().copied().filter(|pid| !self.removed.contains(pid)).collect();
+        pids.into_iter().map(|pid| (pid, self.root(pid))).collect()
+    }
 }
 
 fn shape(pids: &[u32], graph: &PipeGraph<'_>) -> StageShape {
@@ -319,18 +265,6 @@ fn shape(pids: &[u32], graph: &PipeGraph<'_>) -> StageShape {
     };
     let (ins, outs) = (of(Direction::In), of(Direction::Out));
     StageShape { pids, ins, outs }
-}
-
-/// Sorts stages in the order of the data. If the data allows several orders, or flows in a cycle, keeps the given
-/// order.
-pub fn upstream_first<T>(mut left: Vec<T>, feeds: impl Fn(&T, &T) -> bool) -> Vec<T> {
-    let mut done = Vec::new();
-    while !left.is_empty() {
-        let is_first = |stage: &T| !left.iter().any(|other| feeds(other, stage));
-        let next = left.iter().position(is_first).unwrap_or(0);
-        done.push(left.remove(next));
-    }
-    done
 }
 
 #[cfg(test)]

@@ -27,7 +27,8 @@ impl WatchedProcess {
     pub fn new(process: Process, keep: bool) -> WatchedProcess {
         let pid = process.pid;
         let file = |name: &str| ProcReader::new(format!("/proc/{pid}/{name}"), keep);
-        let (stat, io, children) = (file("stat"), file("io"), file(&format!("task/{pid}/children")));
+        let io = ProcReader::new(format!("/proc/{}/io", process.files_of), keep);
+        let (stat, children) = (file("stat"), file(&format!("task/{pid}/children")));
         WatchedProcess {
             process,
             ends: BTreeMap::new(),
@@ -53,7 +54,7 @@ impl WatchedProcess {
 
     /// The process now, without its descriptors; `None` if it has exited.
     pub fn read_stat(&mut self) -> Option<Process> {
-        Process::parse(self.process.pid, self.stat.read(&mut [0; 1024]).ok()?)
+        Some(Process::parse(self.process.pid, self.stat.read(&mut [0; 1024]).ok()?)?.at_live_thread())
     }
 
     /// Bytes and calls of the process and its reaped children, as far as the kernel counts them.
@@ -67,8 +68,8 @@ impl WatchedProcess {
         let about =
             |process: &Process| (process.start, process.state == 'Z', process.threads, process.parent, process.group);
         let other = about(&now) != about(&self.process) || now.comm != self.process.comm;
-        let ends = self.process.ends.take();
-        self.process = Process { ends, ..now };
+        let (ends, others) = (self.process.ends.take(), std::mem::take(&mut self.process.others));
+        self.process = Process { ends, others, ..now };
         let mut buffer = [0; 4096];
         // If the kernel doesn't list children, the process may have changed.
         let Ok(children) = self.children.read(&mut buffer) else { return true };

@@ -17,6 +17,9 @@ const LIBRARY_LOAD_TIME: Duration = Duration::from_millis(15);
 /// In a process with more threads, the threads' times are read only if the process's ticks have changed.
 const MANY_THREADS: usize = 64;
 
+/// The number of processes of a stage that are searched for a file which the stage reads.
+const MAX_PROCESSES: usize = 16;
+
 /// The minimum number of writes in an interval in which a stage writes its output.
 const MIN_WRITES: u64 = 200;
 
@@ -163,7 +166,10 @@ impl Watcher {
             counts.switches = sum(counts.switches, seen.then_some(switches));
             counts.throttled = sum(counts.throttled, grown(now.throttled, before.throttled));
             if stage.ins.is_empty() {
-                stage.progress = stage.pids.iter().find_map(|&pid| process::progress(pid));
+                stage.progress = stage.pids.iter().take(MAX_PROCESSES).find_map(|pid| {
+                    let process = &self.known.get(pid)?.process;
+                    process::progress(process.files_of)
+                });
             }
         }
         self.count_starts(&faults);

@@ -4,7 +4,7 @@ use pipemark_causes::evidence::Arrivals;
 use pipemark_causes::{PipeEvidence, PipelineEvidence, StageEvidence, Timeline};
 use pipemark_model::neutral;
 
-use crate::sampler::{Subject, WatchedPipe, WatchedStage, Watcher, own_time};
+use crate::sampler::{Subject, WatchedPipe, WatchedStage, Watcher};
 
 impl Watcher {
     /// What has been seen so far, with the counts of these intervals.
@@ -12,11 +12,15 @@ impl Watcher {
         PipelineEvidence {
             pipeline: None,
             typed: self.typed.clone(),
+            typed_elsewhere: self.typed_elsewhere,
+            shell: self.shell.clone(),
             started: matches!(self.subject, Subject::Child(_)),
             alive: self.is_alive(),
             exit_code: None,
             elapsed: self.elapsed().as_secs_f64(),
-            own_seconds: own_time().as_secs_f64(),
+            own_seconds: self.own_cpu() * self.elapsed().as_secs_f64(),
+            first_scan: self.first_scan().as_secs_f64(),
+            sampled_less: self.ceiling_that_limits(),
             access: self.access(),
             has_proc: std::path::Path::new("/proc/self/stat").exists(),
             limits: self.limits,

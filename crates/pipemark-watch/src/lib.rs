@@ -4,6 +4,7 @@
 //! `screen` draws it live, [`verbs`] implements why, watch and tune.
 #![forbid(unsafe_code)]
 
+mod budget;
 mod columns;
 mod counters;
 mod evidence;

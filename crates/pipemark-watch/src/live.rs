@@ -1,9 +1,10 @@
 //! Lists the pipelines running now, and explains why a process can't be sampled.
 
+use std::collections::HashMap;
 use std::fmt::Display;
 
 use pipemark_console::ExitError;
-use pipemark_proc::process::{self, Process};
+use pipemark_proc::process::{self, PipeId, Process};
 use pipemark_proc::topology;
 use rustix::io::Errno;
 use rustix::process::{Pid, test_kill_process};
@@ -19,40 +20,44 @@ pub struct LivePipeline {
 
 /// The live pipelines whose processes may be sampled: stages joined by standard input and output.
 pub fn live_pipelines() -> Vec<LivePipeline> {
-    let mut processes = process::all();
-    for ends in processes.iter_mut().filter_map(|process| process.ends.as_mut()) {
-        ends.retain(|end| end.fd < 2);
-    }
+    let processes = process::all_standard();
+    let by_pid: HashMap<u32, &Process> = processes.iter().map(|process| (process.pid, process)).collect();
     let pids: Vec<u32> = processes.iter().map(|process| process.pid).collect();
-    let mut left = topology::stages(&processes, &pids, topology::Reach::Given);
-    left.retain(|shape| !shape.ins.is_empty() || !shape.outs.is_empty());
+    let mut stages = topology::stages(&processes, &pids, topology::Reach::Given);
+    stages.retain(|shape| !shape.ins.is_empty() || !shape.outs.is_empty());
+    // The stages that use each pipe, upstream first as in `stages`.
+    let mut users: HashMap<PipeId, Vec<usize>> = HashMap::new();
+    for (at, stage) in stages.iter().enumerate() {
+        stage.ins.iter().chain(&stage.outs).for_each(|&pipe| users.entry(pipe).or_default().push(at));
+    }
+    let mut is_taken = vec![false; stages.len()];
     let mut found = Vec::new();
-    while !left.is_empty() {
-        let mut one = vec![left.remove(0)];
-        let joined = |one: &[topology::StageShape], shape: &topology::StageShape| {
-            let of = |shape: &topology::StageShape| shape.ins.iter().chain(&shape.outs).copied().collect::<Vec<_>>();
-            one.iter().flat_map(of).any(|pipe| of(shape).contains(&pipe))
-        };
-        while let Some(place) = left.iter().position(|shape| joined(&one, shape)) {
-            one.push(left.remove(place));
+    for first in 0..stages.len() {
+        let (mut own, mut waiting) = (Vec::new(), vec![first]);
+        while let Some(at) = waiting.pop() {
+            if !std::mem::replace(&mut is_taken[at], true) {
+                own.push(at);
+                let pipes = stages[at].ins.iter().chain(&stages[at].outs);
+                waiting.extend(pipes.filter_map(|pipe| users.remove(pipe)).flatten());
+            }
         }
-        let stage = |shape: &topology::StageShape| {
-            processes
-                .iter()
-                .find(|process| process.pid == shape.pids[0])
-                .map(|process| process.command(&process.words()))
-                .unwrap_or_default()
-        };
-        found.push(LivePipeline { pid: one[0].pids[0], stages: one.iter().map(stage).collect() });
+        own.sort_unstable();
+        let command = |at: &usize| by_pid.get(&stages[*at].pids[0]).map(|process| process.command(&process.words()));
+        if let Some(&first) = own.first() {
+            let stages_of_it = own.iter().filter_map(command).collect();
+            found.push(LivePipeline { pid: stages[first].pids[0], stages: stages_of_it });
+        }
     }
     found
 }
 
 /// The processes with this name.
 pub fn processes_named(name: &str) -> Vec<u32> {
-    let processes = process::all();
-    let called = |process: &&Process| process.comm == name.chars().take(15).collect::<String>();
-    processes.iter().filter(called).map(|process| process.pid).collect()
+    let name: String = name.chars().take(15).collect();
+    let own = std::process::id();
+    let processes = process::pids().into_iter().filter(|&pid| pid != own).filter_map(Process::read_stat);
+    let named = processes.filter(|process| !process.of_kernel && process.state != 'Z' && process.comm == name);
+    named.map(|process| process.pid).collect()
 }
 
 /// The error for a pid that no process has.
@@ -64,7 +69,7 @@ pub fn no_process(number: impl Display) -> ExitError {
 pub fn refusal(pid: u32) -> Option<ExitError> {
     // The process exists, but /proc hides it.
     let hidden = || Pid::from_raw(pid.cast_signed()).map(test_kill_process) == Some(Err(Errno::PERM));
-    match Process::read(pid) {
+    match Process::read_stat(pid) {
         Some(Process { of_kernel: true, comm, .. }) => Some(ExitError::failed(format_args!(
             "process {pid} is a kernel thread ({comm}), which has no pipes; 'pipemark why' lists running pipelines"
         ))),

@@ -1,30 +1,25 @@
 //! Samples a pipeline repeatedly, and counts the states of its stages.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashSet, VecDeque};
 use std::time::{Duration, Instant};
 
 use pipemark_causes::evidence::WaitCycle;
 use pipemark_causes::interval::{Interval, PipeCounts, StageCounts};
 use pipemark_causes::{MachineLimits, PeerFigures, Timeline};
 use pipemark_host::ControlGroups;
+use pipemark_proc::call;
 use pipemark_proc::connections::SocketUse;
 use pipemark_proc::process::{self, MachineCounts, PipeId, Process};
 use pipemark_proc::state::{self, ThreadState, ThreadWait, WaitTarget};
+use pipemark_proc::table::ProcessTable;
 use pipemark_proc::thread::{ProcFile, Thread};
 use pipemark_proc::watched::WatchedProcess;
 
+use crate::budget::{Budget, FEW_STAGES, PaidWork, own_time};
 use crate::counters::Totals;
 use crate::scan::{self, ScanState};
 use crate::waits::SocketWait;
 
-/// The target for sampling's share of one CPU: with up to [`FEW_STAGES`] stages, and with more. To stay below it,
-/// samples are taken less often, but on average at most [`MAX_PERIODS`] apart, or four times the cost of a sample.
-/// Starting and the verdict use additional CPU time.
-const TARGET_SHARES: [f64; 2] = [0.0075, 0.01];
-pub(super) const FEW_STAGES: usize = 10;
-/// With few stages, a second on a busy machine has at least the `MIN_SAMPLES` that a verdict needs; with more stages, two
-/// seconds have.
-const MAX_PERIODS: [Duration; 2] = [Duration::from_millis(33), Duration::from_millis(100)];
 /// The time for which a pipeline of up to [`FEW_STAGES`] stages is sampled at the full rate.
 const AT_FULL_RATE: Duration = Duration::from_millis(500);
 
@@ -40,8 +35,18 @@ const SAMPLES_PER_LOCK_CHECK: u32 = 8;
 /// The maximum number of processes of a stage that are checked for file locks.
 const MAX_PROCESSES_FOR_LOCKS: usize = 64;
 
-/// The maximum number of threads of a process whose details are read in each sample.
+/// The maximum number of threads of a process, and of processes of a stage, whose details are read in each sample.
 const MAX_THREADS: usize = 16;
+
+/// A stage's threads that are read in each sample, if it has more: those last seen running, and others in turn. The
+/// other threads count as last seen.
+const THREADS_PER_SAMPLE: usize = 32;
+
+/// With more pipes, an uninterrupted wait at a pipe's end may be several waits: see [`slices`].
+const MAX_PIPES_FOR_SLICES: usize = 64;
+
+/// The shortest interval.
+pub const INTERVAL: Duration = Duration::from_millis(500);
 
 /// What to watch.
 #[derive(Debug, Clone)]
@@ -79,6 +84,12 @@ pub struct WatchedStage {
     pub processes: usize,
     /// The maximum number of threads that the stage had at once.
     pub threads: usize,
+    /// The number of threads at the last scan.
+    pub(super) threads_now: usize,
+    /// The place of the next thread to be read, if not all are read in each sample.
+    pub(super) next_thread: usize,
+    /// The place of the next process to be read for new children or threads.
+    pub(super) next_process: usize,
     /// Whether the stage was observed in calls that no byte counter counts.
     pub uncounted: bool,
     /// Whether the files of the stage's processes are unreadable.
@@ -218,10 +229,17 @@ pub struct Watcher {
     pub(super) groups: Vec<(String, ControlGroups)>,
     pub(super) current: Interval,
     pub(super) found: ScanState,
-    /// Smoothed CPU time per sample, including scans and all other work of this program.
+    /// All processes of the machine, if the pipeline is found among them.
+    pub(super) table: ProcessTable,
+    pub(super) budget: Budget,
+    /// The process with which the search for the holder of a lock continues.
+    pub(super) lock_search_from: u32,
+    /// CPU time of reading the counters within an interval.
+    pub(super) counters_cost: Duration,
+    /// When the current interval began.
+    interval_began: Instant,
+    /// Smoothed CPU time per sample.
     cost: Duration,
-    /// CPU time of this process at the end of the last sample.
-    spent: Duration,
     /// The number of samples averaged in `cost`, up to [`SMOOTHED`].
     taken: u32,
     random: u64,
@@ -233,6 +251,10 @@ pub struct Watcher {
     pub(super) limits: MachineLimits,
     /// The pipeline as typed; `None` if unknown.
     pub(super) typed: Option<String>,
+    /// Whether the text is that of a process which this call didn't start.
+    pub(super) typed_elsewhere: bool,
+    /// The shell that runs it, or the user's shell; empty if unknown.
+    pub(super) shell: String,
     /// Orphans: processes of the command, such as background processes, whose parents had ended before the orphans were
     /// found. Maps their pids to their start times.
     pub(super) orphans: BTreeMap<u32, u64>,
@@ -274,10 +296,13 @@ impl Watcher {
             groups: Vec::new(),
             current: Interval::default(),
             found: ScanState::nothing(now),
+            table: ProcessTable::default(),
+            budget: Budget::start(0),
+            lock_search_from: 0,
+            counters_cost: Duration::ZERO,
+            interval_began: now,
             cost: Duration::ZERO,
-            spent: Duration::ZERO,
-            // Starting costs more than later samples do, so the first samples have less weight.
-            taken: 16,
+            taken: 0,
             random: u64::from(std::process::id()) | 1 << 40,
             born_after: own.map_or(0, |own| own.start),
             machine_begin: None,
@@ -285,14 +310,20 @@ impl Watcher {
             suspected: None,
             cycle: None,
             limits: scan::limits(),
-            typed,
+            typed_elsewhere: typed.as_ref().is_some_and(|typed| typed.elsewhere),
+            shell: match &typed {
+                Some(typed) if !typed.elsewhere => typed.shell.clone(),
+                _ => std::env::var("SHELL").unwrap_or_default(),
+            },
+            typed: typed.and_then(|typed| typed.text),
             orphans: BTreeMap::new(),
             socket_uses: BTreeSet::new(),
         };
         watcher.scan_first();
         let begin = watcher.elapsed().as_secs_f64();
         watcher.current = Interval { begin, ..Interval::default() };
-        watcher.spent = own_time();
+        watcher.interval_began = Instant::now();
+        watcher.budget = Budget::start(watcher.stages.len());
         watcher
     }
 
@@ -332,12 +363,34 @@ impl Watcher {
         self.random ^= self.random >> 7;
         self.random ^= self.random << 17;
         let jitter = 0.5 + (self.random >> 11) as f64 / (1u64 << 53) as f64;
-        let few = self.stages.len() <= FEW_STAGES;
-        let (share, longest) = (TARGET_SHARES[usize::from(!few)], MAX_PERIODS[usize::from(!few)]);
         // A short pipeline needs all samples for a verdict.
-        let longest = if few && self.elapsed() < AT_FULL_RATE { self.options.period } else { longest };
-        let period = self.options.period.max(self.cost.div_f64(share).min(longest)).max(self.cost * 4);
+        let is_cheap = self.stages.len() <= FEW_STAGES && self.cost <= self.budget.portion() / 20;
+        let is_short = is_cheap && self.elapsed() < AT_FULL_RATE;
+        let period = self.options.period;
+        let period = if is_short { period.max(self.cost * 4) } else { self.budget.period(self.cost, period) };
         period.mul_f64(jitter)
+    }
+
+    /// Whether the current interval is over. If reading the counters takes long, intervals are longer.
+    pub fn is_interval_over(&self) -> bool {
+        let now = Instant::now();
+        now >= self.interval_began + INTERVAL && self.budget.allows(PaidWork::Counters, None, now)
+    }
+
+    /// The share of one CPU that sampling used since the first scan.
+    pub fn own_cpu(&self) -> f64 {
+        self.budget.used()
+    }
+
+    /// CPU time of the first scan, including that of starting this program.
+    pub fn first_scan(&self) -> Duration {
+        self.budget.first_scan()
+    }
+
+    /// The largest share of one CPU that sampling uses, if samples are much rarer because of it; `None` otherwise.
+    pub fn ceiling_that_limits(&self) -> Option<f64> {
+        let is_limited = self.budget.period(self.cost, self.options.period) > self.options.period * 5;
+        is_limited.then(|| self.budget.promised())
     }
 
     /// The index of a stage, another one after each pause; 0 if there are no stages.
@@ -347,6 +400,8 @@ impl Watcher {
 
     /// Takes a sample.
     pub fn sample(&mut self) {
+        self.budget.update(self.stages.len());
+        let begin = own_time();
         let mut moments: Vec<Moment> = Vec::new();
         moments.resize_with(self.stages.len(), Moment::default);
         let several = 3..=MAX_PROCESSES_FOR_LOCKS;
@@ -377,10 +432,8 @@ impl Watcher {
         }
         self.resolve(&mut moments);
         self.record(&moments);
-        let spent = own_time();
         self.taken = (self.taken + 1).min(SMOOTHED);
-        self.cost = (self.cost * (self.taken - 1) + spent.saturating_sub(self.spent)) / self.taken;
-        self.spent = spent;
+        self.cost = (self.cost * (self.taken - 1) + own_time().saturating_sub(begin)) / self.taken;
         // The scan comes last, because a process that wakes on this CPU during the scan would seem to run.
         if now >= self.found.next {
             self.scan();
@@ -390,11 +443,18 @@ impl Watcher {
 
     /// Infers a stage's state from its neighbours if its own threads don't show it.
     fn resolve(&self, moments: &mut [Moment]) {
+        if moments.iter().all(|moment| moment.unsure.is_none()) {
+            return;
+        }
+        let (mut readers_of, mut writers_of) = (vec![Vec::new(); moments.len()], vec![Vec::new(); moments.len()]);
+        for pipe in &self.pipes {
+            readers_of[pipe.from].push(pipe.to);
+            writers_of[pipe.to].push(pipe.from);
+        }
         let state = |moments: &[Moment], stage: usize| moments[stage].state;
         for stage in 0..moments.len() {
             let Some((ins, outs, otherwise)) = moments[stage].unsure else { continue };
-            let readers: Vec<usize> = self.pipes.iter().filter(|pipe| pipe.from == stage).map(|pipe| pipe.to).collect();
-            let writers: Vec<usize> = self.pipes.iter().filter(|pipe| pipe.to == stage).map(|pipe| pipe.from).collect();
+            let (readers, writers) = (&readers_of[stage], &writers_of[stage]);
             let outs = outs && !readers.is_empty();
             let ins = ins && !writers.is_empty();
             let blocked = outs && readers.iter().any(|&reader| state(moments, reader) != Some(ThreadState::Starved));
@@ -403,12 +463,8 @@ impl Watcher {
                 (true, false) => ThreadState::Starved,
                 (false, true) => ThreadState::Blocked,
                 (false, false) => otherwise,
-                (true, true) if self.a_stage_beyond_is_running(moments, stage, |pipe| (pipe.from, pipe.to)) => {
-                    ThreadState::Blocked
-                }
-                (true, true) if self.a_stage_beyond_is_running(moments, stage, |pipe| (pipe.to, pipe.from)) => {
-                    ThreadState::Starved
-                }
+                (true, true) if a_stage_beyond_is_running(moments, stage, &readers_of) => ThreadState::Blocked,
+                (true, true) if a_stage_beyond_is_running(moments, stage, &writers_of) => ThreadState::Starved,
                 (true, true) => otherwise,
             };
             // A known state of another thread counts if it precedes the inferred state in the order of states.
@@ -422,27 +478,6 @@ impl Watcher {
         }
     }
 
-    /// Whether a stage beyond this one, in the direction of `step`, works.
-    fn a_stage_beyond_is_running(
-        &self,
-        moments: &[Moment],
-        stage: usize,
-        step: fn(&WatchedPipe) -> (usize, usize),
-    ) -> bool {
-        let (mut seen, mut waiting) = (vec![false; moments.len()], vec![stage]);
-        while let Some(at) = waiting.pop() {
-            if std::mem::replace(&mut seen[at], true) {
-                continue;
-            }
-            let works = |state| !matches!(state, ThreadState::Starved | ThreadState::Blocked | ThreadState::Unknown);
-            if at != stage && moments[at].unsure.is_none() && moments[at].state.is_some_and(works) {
-                return true;
-            }
-            waiting.extend(self.pipes.iter().map(step).filter(|&(from, _)| from == at).map(|(_, to)| to));
-        }
-        false
-    }
-
     pub(super) fn record(&mut self, moments: &[Moment]) {
         self.current.samples += 1;
         self.current.alive += u32::from(moments.iter().any(|moment| moment.state.is_some()));
@@ -453,8 +488,7 @@ impl Watcher {
                 counts.states[state as usize] += 1;
                 let before = std::mem::replace(&mut stage.stopped, state == ThreadState::Stopped);
                 counts.stops += u32::from(stage.stopped && !before);
-                let threads = stage.pids.iter().filter_map(|pid| self.known.get(pid)).map(|known| known.threads.len());
-                counts.threads += threads.sum::<usize>() as u64;
+                counts.threads += stage.threads_now as u64;
             }
             counts.alone = Some(counts.alone.unwrap_or(0));
             if let Some(hungry) = moment.hungry {
@@ -473,6 +507,7 @@ impl Watcher {
         if let (Some((_, counts)), None) = (busy.next(), busy.next()) {
             *counts.alone.get_or_insert(0) += 1;
         }
+        let reads_slices = self.pipes.len() <= MAX_PIPES_FOR_SLICES;
         for (pipe, counts) in self.pipes.iter_mut().zip(&mut self.current.pipes) {
             let waits = |stage: usize, state: ThreadState, on: fn(&Moment) -> &Vec<Option<PipeId>>| {
                 let moment = &moments[stage];
@@ -482,7 +517,7 @@ impl Watcher {
             let starved = waits(pipe.to, ThreadState::Starved, |moment| &moment.ins);
             // An end that ran between two samples has begun a new wait, although both samples found it waiting.
             for (nth, (stage, waits)) in [(pipe.from, blocked), (pipe.to, starved)].into_iter().enumerate() {
-                let now = if waits { slices(&self.stages[stage], &mut self.known) } else { None };
+                let now = if waits && reads_slices { slices(&self.stages[stage], &mut self.known) } else { None };
                 let before = std::mem::replace(&mut pipe.slices[nth], now);
                 if before.is_some() && now.is_some() && before != now {
                     pipe.waiting[nth] = 0;
@@ -508,10 +543,14 @@ impl Watcher {
 
     /// Ends an interval and returns its counts.
     pub fn close_interval(&mut self) -> Interval {
+        let (now, cpu) = (Instant::now(), own_time());
         self.count(true);
         self.check_locales();
         self.find_languages();
         self.read_waits();
+        self.budget.note(PaidWork::Counters, now, own_time().saturating_sub(cpu));
+        // If this interval was late, the next one ends in time.
+        self.interval_began = (self.interval_began + INTERVAL).max(now - INTERVAL / 2);
         let end = self.begin.elapsed().as_secs_f64();
         let next = Interval { begin: end, ..Interval::default() };
         let mut closed = std::mem::replace(&mut self.current, next);
@@ -521,27 +560,77 @@ impl Watcher {
     }
 }
 
-/// CPU time of this process.
-pub fn own_time() -> Duration {
-    let time = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
-    Duration::try_from(time).unwrap_or_default()
+/// Whether a stage beyond this one works. `next` has the stages next to each stage, in one direction.
+fn a_stage_beyond_is_running(moments: &[Moment], stage: usize, next: &[Vec<usize>]) -> bool {
+    let (mut seen, mut waiting) = (vec![false; moments.len()], vec![stage]);
+    while let Some(at) = waiting.pop() {
+        if std::mem::replace(&mut seen[at], true) {
+            continue;
+        }
+        let works = |state| !matches!(state, ThreadState::Starved | ThreadState::Blocked | ThreadState::Unknown);
+        if at != stage && moments[at].unsure.is_none() && moments[at].state.is_some_and(works) {
+            return true;
+        }
+        waiting.extend(&next[at]);
+    }
+    false
+}
+
+/// The threads of a stage whose turn it is, by their places among all of its threads.
+struct Turn {
+    first: usize,
+    count: usize,
+    all: usize,
+}
+
+impl Turn {
+    fn of(stage: &WatchedStage) -> Turn {
+        let all = stage.threads_now;
+        let count = if all <= 2 * THREADS_PER_SAMPLE { all } else { THREADS_PER_SAMPLE };
+        Turn { first: stage.next_thread % all.max(1), count, all }
+    }
+
+    fn includes(&self, nth: usize) -> bool {
+        nth >= self.all || (nth + self.all - self.first) % self.all < self.count
+    }
+
+    /// The first place of the next turn.
+    fn next(&self) -> usize {
+        (self.first + self.count) % self.all.max(1)
+    }
+}
+
+/// Adds a pipe that a thread waits for. Threads of a worker pool mostly wait for the same one.
+fn add(pipes: &mut Vec<Option<PipeId>>, pipe: Option<PipeId>) {
+    if pipes.last() != Some(&pipe) {
+        pipes.push(pipe);
+    }
 }
 
 /// Samples the threads of a stage. Returns whether one of them waits for an unknown descriptor.
 fn sample_stage(stage: &mut WatchedStage, known: &mut BTreeMap<u32, WatchedProcess>, moment: &mut Moment) -> bool {
     let (mut strange, mut gone) = (false, false);
+    let turn = Turn::of(stage);
+    let (mut nth, mut reread) = (0, 0);
     for pid in &stage.pids {
         let Some(WatchedProcess { process, ends, threads, .. }) = known.get_mut(pid) else { continue };
         // A stopped thread still shows its system call, so the process state decides.
         if matches!(process.state, 'T' | 't') {
             moment.state = Some(moment.state.map_or(ThreadState::Stopped, |known| known.min(ThreadState::Stopped)));
+            nth += threads.len();
             continue;
         }
         for place in 0..threads.len() {
-            let wait = threads[place].wait(*pid, ends, &mut stage.uncounted);
-            strange |= std::mem::take(&mut threads[place].strange);
-            gone |= wait.is_none();
-            let Some(wait) = wait else { continue };
+            let thread = &mut threads[place];
+            let runs = thread.last == Some(ThreadWait::Is(ThreadState::Running));
+            reread += usize::from(runs);
+            if turn.includes(nth) || thread.last.is_none() || runs && reread <= THREADS_PER_SAMPLE {
+                thread.last = thread.wait(ends, &mut stage.uncounted);
+                gone |= thread.last.is_none();
+            }
+            nth += 1;
+            strange |= std::mem::take(&mut thread.strange);
+            let Some(wait) = thread.last.clone() else { continue };
             let wait = stage.as_seen_by_others(wait);
             if matches!(
                 wait,
@@ -555,11 +644,11 @@ fn sample_stage(stage: &mut WatchedStage, known: &mut BTreeMap<u32, WatchedProce
             let state = match wait {
                 ThreadWait::Is(state) => state,
                 ThreadWait::In(pipe) => {
-                    moment.ins.push(pipe);
+                    add(&mut moment.ins, pipe);
                     ThreadState::Starved
                 }
                 ThreadWait::Out(pipe) => {
-                    moment.outs.push(pipe);
+                    add(&mut moment.outs, pipe);
                     ThreadState::Blocked
                 }
                 ThreadWait::Unsure { ins, outs, otherwise } => {
@@ -578,15 +667,22 @@ fn sample_stage(stage: &mut WatchedStage, known: &mut BTreeMap<u32, WatchedProce
             }
         }
     }
+    stage.next_thread = turn.next();
+    let count = stage.pids.len();
+    let some = (0..count.min(MAX_THREADS)).map(|nth| stage.pids[(stage.next_process + nth) % count]);
+    let some: Vec<u32> = some.collect();
     // The stage may be waiting, possibly through a pipe, for a process that was started after the last full scan.
     if let Some(ThreadState::Children | ThreadState::Other) = moment.state {
-        let threads = |of: &WatchedProcess| of.threads.iter().map(|thread| thread.id).collect::<Vec<_>>();
-        let own = stage.pids.iter().filter_map(|pid| known.get(pid));
+        stage.next_process = (stage.next_process + some.len()) % count.max(1);
+        let threads =
+            |of: &WatchedProcess| of.threads.iter().take(MAX_THREADS).map(|thread| thread.id).collect::<Vec<_>>();
+        let own = some.iter().filter_map(|pid| known.get(pid));
         let new = own.filter_map(|of| state_of_new_processes(stage, known, of.process.pid, &threads(of), 3)).min();
         moment.state = new.or(moment.state);
     }
     if moment.state == Some(ThreadState::Lock) {
-        let known = stage.pids.iter().filter_map(|pid| known.get(pid));
+        stage.next_process = (stage.next_process + some.len()) % count.max(1);
+        let known = some.iter().filter_map(|pid| known.get(pid));
         let new = known.filter_map(|known| new_threads(stage, known, gone)).min();
         // The time of new processes is not counted until the next scan finds them.
         stage.changed |= new.is_some();
@@ -610,7 +706,7 @@ fn slices(stage: &WatchedStage, known: &mut BTreeMap<u32, WatchedProcess>) -> Op
 /// Whether at least two of these processes wait for file locks, and more wait than run.
 fn is_queued(pids: &[u32]) -> bool {
     let found: Vec<bool> =
-        pids.iter().take(MAX_PROCESSES_FOR_LOCKS).filter_map(|&pid| state::lock_or_run(pid)).collect();
+        pids.iter().take(MAX_PROCESSES_FOR_LOCKS).filter_map(|&pid| call::lock_or_run(pid)).collect();
     let waiting = found.iter().filter(|&&waits| waits).count();
     waiting >= 2 && waiting > found.len() - waiting
 }
@@ -619,11 +715,11 @@ fn is_queued(pids: &[u32]) -> bool {
 /// threads run.
 fn is_hungry(stage: &mut WatchedStage, known: &mut BTreeMap<u32, WatchedProcess>) -> Option<bool> {
     let (mut hungry, mut count) = (false, 0);
-    for pid in &stage.pids {
+    for pid in stage.pids.iter().take(MAX_THREADS) {
         let Some(WatchedProcess { ends, threads, .. }) = known.get_mut(pid) else { continue };
         for thread in threads.iter_mut().take(MAX_THREADS) {
             count += 1;
-            let wait = thread.wait(*pid, ends, &mut stage.uncounted);
+            let wait = thread.wait(ends, &mut stage.uncounted);
             hungry |= matches!(wait, Some(ThreadWait::In(Some(pipe))) if stage.ins.contains(&pipe));
         }
     }
@@ -676,7 +772,7 @@ fn state_of_new_processes(
 
 /// The state of a thread that the last scan didn't find.
 fn new_thread(stage: &WatchedStage, pid: u32, id: u32, ends: &BTreeMap<u32, WaitTarget>) -> Option<ThreadState> {
-    match stage.as_seen_by_others(Thread::new(pid, id, ProcFile::Syscall, false).wait(pid, ends, &mut false)?) {
+    match stage.as_seen_by_others(Thread::new(pid, id, ProcFile::Syscall, false).wait(ends, &mut false)?) {
         ThreadWait::Is(state) => Some(state),
         ThreadWait::In(_) => Some(ThreadState::Starved),
         ThreadWait::Out(_) => Some(ThreadState::Blocked),
@@ -691,8 +787,9 @@ fn new_threads(stage: &WatchedStage, known: &WatchedProcess, gone: bool) -> Opti
     if !gone && process::thread_count(pid) == Some(known.threads.len()) {
         return None;
     }
-    let new = process::threads(pid).into_iter().filter(|id| known.threads.iter().all(|old| old.id != *id));
-    new.filter_map(|id| new_thread(stage, pid, id, &known.ends)).min()
+    let old: HashSet<u32> = known.threads.iter().map(|old| old.id).collect();
+    let new = process::threads(pid).into_iter().filter(|id| !old.contains(id));
+    new.take(MAX_THREADS).filter_map(|id| new_thread(stage, pid, id, &known.ends)).min()
 }
 
 #[cfg(test)]
@@ -705,17 +802,17 @@ mod tests {
     }
 
     #[test]
-    fn samples_that_cost_more_are_taken_less_often() {
-        let mean = |cost: u64| {
-            let mut watcher = watcher();
-            watcher.cost = Duration::from_micros(cost);
-            watcher.begin -= AT_FULL_RATE;
-            (0..1000).map(|_| watcher.pause().as_secs_f64()).sum::<f64>() / 1000.0
-        };
-        for (cost, expected) in [(50, 0.010), (150, 0.020), (2000, 0.033)] {
-            let share = mean(cost) / expected;
-            assert!((0.9..1.1).contains(&share), "{cost} µs: {share}");
+    fn all_threads_of_a_large_stage_have_their_turn() {
+        let mut stage = WatchedStage { threads_now: 1000, ..WatchedStage::default() };
+        let mut read = vec![0; 1000];
+        for _ in 0..1000_usize.div_ceil(THREADS_PER_SAMPLE) {
+            let turn = Turn::of(&stage);
+            read.iter_mut().enumerate().filter(|(nth, _)| turn.includes(*nth)).for_each(|(_, read)| *read += 1);
+            stage.next_thread = turn.next();
         }
+        assert!(read.iter().all(|read| (1..=2).contains(read)));
+        let few = Turn::of(&WatchedStage { threads_now: 5, next_thread: 3, ..WatchedStage::default() });
+        assert!((0..7).all(|nth| few.includes(nth)), "also threads that were found meanwhile");
     }
 
     #[test]
@@ -762,7 +859,7 @@ mod tests {
         wait(&|| std::fs::read_to_string(&comm).is_ok_and(|name| name.trim() == "sleep"));
         let waiting = [start("true", path), start("true", path)];
         let pids = [holder.id(), waiting[0].id(), waiting[1].id()];
-        wait(&|| pids[1..].iter().all(|&pid| state::lock_or_run(pid) == Some(true)));
+        wait(&|| pids[1..].iter().all(|&pid| call::lock_or_run(pid) == Some(true)));
         let found = (is_queued(&pids), is_queued(&pids[..2]));
         for mut child in [holder].into_iter().chain(waiting) {
             child.kill().unwrap();

@@ -1,6 +1,6 @@
 //! Scans for the processes, threads and pipes of a pipeline, and matches them with those of the last scan.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::fs::File;
 use std::io::Read as _;
 use std::time::{Duration, Instant};
@@ -9,17 +9,19 @@ use rustix::io::Errno;
 use rustix::process::{Pid, Resource, getrlimit};
 use rustix::thread::sched_getaffinity;
 
-use pipemark_causes::{MachineLimits, programs, typed};
+use pipemark_causes::{MachineLimits, naming, programs};
 use pipemark_host::ControlGroups;
-use pipemark_proc::process::{self, Direction, PipeEnd, PipeId, Process};
-use pipemark_proc::state::{self, WaitTarget};
+use pipemark_proc::call;
+use pipemark_proc::process::{self, Direction, PipeId, Process};
+use pipemark_proc::state::WaitTarget;
 use pipemark_proc::thread::Thread;
 use pipemark_proc::topology::{self, Reach, StageShape};
 use pipemark_proc::watched::WatchedProcess;
 use pipemark_proc::{capacity, connections, language};
 
+use crate::budget::{FEW_STAGES, PaidWork, own_time};
 use crate::counters::Totals;
-use crate::sampler::{FEW_STAGES, Subject, WatchedPipe, WatchedStage, Watcher, own_time};
+use crate::sampler::{Subject, WatchedPipe, WatchedStage, Watcher};
 
 /// The interval of checks for changes, except at the start of a pipeline.
 const CHECK: Duration = Duration::from_millis(100);
@@ -42,6 +44,8 @@ const SCAN_PAUSES: [u32; 2] = [200, 500];
 const SEARCH_QUIET: Duration = Duration::from_secs(4);
 /// A younger pipe isn't opened to read its capacity, because the pipeline may be short and about to end.
 const MIN_AGE_TO_OPEN: Duration = Duration::from_millis(200);
+/// Beyond this number of known processes, a change of one leads to a scan of that one only.
+const MAX_KNOWN_IF_SMALL: usize = 64;
 /// The maximum number of stages. Later stages, such as more iterations of a loop, are counted with the last stage.
 const MAX_STAGES: usize = 400;
 
@@ -59,12 +63,43 @@ pub(super) struct ScanState {
     last_full: Instant,
     next_full: Instant,
     next_search: Instant,
+    /// CPU time of a scan of all known processes.
+    cost: Duration,
+    /// The process with which the next check for changes begins.
+    check_from: u32,
 }
+
+/// The processes that a scan reads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum ScanExtent<'c> {
+    /// All known processes and their descendants.
+    Known,
+    /// Those that have changed and their descendants.
+    Changed(&'c BTreeSet<u32>),
+}
+
+impl ScanExtent<'_> {
+    fn includes(self, pid: u32) -> bool {
+        match self {
+            ScanExtent::Known => true,
+            ScanExtent::Changed(changed) => changed.contains(&pid),
+        }
+    }
+}
+
+/// The maximum number of threads of a process that a scan reads for what they wait for.
+const MAX_THREADS: usize = 16;
+/// The maximum number of processes of a stage whose other files are examined.
+const MAX_PROCESSES_FOR_FILES: usize = 32;
+/// The maximum number of pipes that are opened at once to read their capacities.
+const MAX_OPENED: usize = 16;
 
 impl ScanState {
     pub fn nothing(now: Instant) -> ScanState {
         let (next, earliest, last_full, next_full, next_search) = (now, now, now, now, now);
-        ScanState { shapes: Vec::new(), same: false, strange: false, next, earliest, last_full, next_full, next_search }
+        let (cost, check_from) = (Duration::ZERO, 0);
+        let (shapes, same, strange) = (Vec::new(), false, false);
+        ScanState { shapes, same, strange, next, earliest, last_full, next_full, next_search, cost, check_from }
     }
 
     /// Makes the next scan a full one.
@@ -97,22 +132,35 @@ pub(super) fn limits() -> MachineLimits {
 /// Shells whose -c argument is a pipeline as typed.
 const SHELLS: [&str; 6] = ["sh", "bash", "dash", "zsh", "ksh", "busybox"];
 
+/// A pipeline as typed, and the shell that runs it.
+pub(super) struct TypedText {
+    /// What the shell is called.
+    pub shell: String,
+    /// Its argument; `None` if it isn't UTF-8.
+    pub text: Option<String>,
+    /// Whether another process than one of this call has it. Its text may be anybody's.
+    pub elsewhere: bool,
+}
+
 /// The pipeline as typed: the argument of the shell that runs it; `None` if no shell runs it.
-pub(super) fn typed_text(subject: &Subject) -> Option<String> {
+pub(super) fn typed_text(subject: &Subject) -> Option<TypedText> {
     const STEPS: usize = 4;
     let (mut pid, steps) = match subject {
         Subject::Child(root) => (*root, 1),
         Subject::Processes(pids) => (*pids.first()?, STEPS),
     };
+    let elsewhere = matches!(subject, Subject::Processes(_));
     for _ in 0..steps {
         let process = Process::read(pid)?;
-        let words = process.words();
+        let words = process.arguments();
         if let [shell, flag, text, ..] = &words[..]
+            && let Ok(shell) = std::str::from_utf8(shell)
             && SHELLS.contains(&programs::base(shell))
-            && flag.starts_with('-')
-            && flag.ends_with('c')
+            && flag.starts_with(b"-")
+            && flag.ends_with(b"c")
         {
-            return Some(text.clone());
+            let text = String::from_utf8(text.clone()).ok();
+            return Some(TypedText { shell: shell.to_owned(), text, elsewhere });
         }
         pid = process.parent;
     }
@@ -157,35 +205,77 @@ impl Watcher {
         // The cost is measured as CPU time. With the elapsed time, waiting for a CPU on a busy machine would delay the
         // next scan, and a short pipeline would be missed.
         let (began, cpu) = (Instant::now(), own_time());
-        let changed = self.known.values_mut().filter_map(|known| known.has_changed().then_some(())).count() > 0;
+        let changed = self.find_changed(cpu);
         let strange = std::mem::take(&mut self.found.strange) && began >= self.found.last_full + FULL_SCAN_STRANGE;
-        if changed || strange || !self.found.same || began >= self.found.next_full {
-            self.scan_fully(began);
+        if !changed.is_empty() || strange || !self.found.same || began >= self.found.next_full {
+            // Reading many processes or descriptors again takes long. In between, only those that have changed are read.
+            let is_small = self.found.cost <= self.budget.portion() && self.known.len() <= MAX_KNOWN_IF_SMALL;
+            let is_hidden = self.stages.iter().any(|stage| stage.hidden);
+            if is_small || self.budget.allows(PaidWork::Scan, Some(self.found.cost), began) {
+                self.scan_processes(began, ScanExtent::Known);
+                self.budget.note(PaidWork::Scan, began, self.found.cost);
+            } else if !changed.is_empty() && !is_hidden {
+                self.scan_processes(began, ScanExtent::Changed(&changed));
+            }
         }
-        self.finish_scan(began, cpu, false);
+        self.read_young(began);
+        self.schedule_scan(began, own_time().saturating_sub(cpu));
+    }
+
+    /// The known processes that have changed since the last check. If there are many, only some are checked each time.
+    fn find_changed(&mut self, cpu: Duration) -> BTreeSet<u32> {
+        const AT_ONCE: usize = 16;
+        let (from, most) = (self.found.check_from, self.budget.portion() / 2);
+        let pids = self.known.range(from..).chain(self.known.range(..from)).map(|(&pid, _)| pid);
+        let pids: Vec<u32> = pids.collect();
+        let mut changed = BTreeSet::new();
+        for some in pids.chunks(AT_ONCE) {
+            self.found.check_from = some[0];
+            if own_time().saturating_sub(cpu) > most {
+                break;
+            }
+            changed.extend(some.iter().filter(|pid| self.known.get_mut(pid).is_some_and(WatchedProcess::has_changed)));
+        }
+        changed
     }
 
     /// Makes the first scan, and reads all counters.
     pub(super) fn scan_first(&mut self) {
         let (began, cpu) = (Instant::now(), own_time());
-        self.scan_fully(began);
-        self.finish_scan(began, cpu, true);
+        self.scan_processes(began, ScanExtent::Known);
+        self.count(true);
+        self.find_languages();
+        self.find_peers_of_sockets();
+        let spent = own_time().saturating_sub(cpu);
+        // If all processes of the machine were read, a scan of the known ones costs less.
+        let weight = |process: &Process| 4 + process.descriptors() + process.threads as usize;
+        let known: usize = self.known.values().map(|known| weight(&known.process)).sum();
+        let all = self.table.processes().map(weight).sum::<usize>().max(known);
+        self.found.cost = spent.mul_f64(known as f64 / all.max(1) as f64);
+        let now = Instant::now();
+        (self.found.last_full, self.found.next_full) = (now, now + FULL_SCAN.max(self.found.cost * self.scan_pause()));
+        self.found.next_search = now + SEARCH;
+        self.schedule_scan(now, Duration::ZERO);
     }
 
-    /// Reads counters, all of them if this is the first scan, and sets the time of the next scan.
-    fn finish_scan(&mut self, began: Instant, cpu: Duration, is_first: bool) {
-        // The counters of a process that exits before the interval ends would be lost.
-        let young = |stage: &WatchedStage| stage.alive && stage.since.is_some_and(|since| began < since + YOUNG);
-        if is_first || self.stages.iter().any(young) {
-            self.count(is_first);
+    /// Reads counters of young stages: those of a process that exits before the interval ends would be lost.
+    fn read_young(&mut self, now: Instant) {
+        let young = |stage: &WatchedStage| stage.alive && stage.since.is_some_and(|since| now < since + YOUNG);
+        if self.stages.iter().any(young) && self.counters_cost <= self.budget.portion() / 4 {
+            let cpu = own_time();
+            self.count(false);
             self.find_languages();
             if self.stages.iter().any(|stage| young(stage) && stage.peer.is_none()) {
                 self.find_peers_of_sockets();
             }
+            self.counters_cost = own_time().saturating_sub(cpu);
         }
+    }
+
+    /// Sets the time of the next scan. `spent` is the CPU time of this one.
+    fn schedule_scan(&mut self, began: Instant, spent: Duration) {
         let starting = matches!(self.subject, Subject::Child(_)) && began < self.begin + STARTING;
         let pause = self.scan_pause();
-        let spent = own_time().saturating_sub(cpu);
         self.found.earliest = began + if starting { Duration::ZERO } else { spent * pause / 2 };
         self.found.next = began + if starting { CHECK_STARTING.max(spent * 4) } else { CHECK.max(spent * pause) };
     }
@@ -195,14 +285,30 @@ impl Watcher {
         SCAN_PAUSES[usize::from(self.stages.len() > FEW_STAGES)]
     }
 
-    fn scan_fully(&mut self, began: Instant) {
+    fn scan_processes(&mut self, began: Instant, extent: ScanExtent<'_>) {
         let cpu = own_time();
-        let search = matches!(self.subject, Subject::Processes(_)) && began >= self.found.next_search;
-        let mut processes = if search { process::all() } else { self.family() };
-        let hidden: Vec<u32> =
+        let is_first = self.table.is_empty();
+        // A list of all processes takes a few microseconds for each.
+        let listing = Duration::from_micros(3) * u32::try_from(self.table.len()).unwrap_or(u32::MAX);
+        let search = matches!(self.subject, Subject::Processes(_))
+            && (is_first
+                || began >= self.found.next_search && self.budget.allows(PaidWork::Search, Some(listing), began));
+        let mut processes = self.family(extent);
+        if search {
+            self.table.refresh((!is_first).then(|| self.budget.portion() * 2), own_time);
+            processes.into_iter().for_each(|process| self.table.insert(process));
+            let seeds = if let Subject::Processes(seeds) = &self.subject { &seeds[..] } else { &[] };
+            let seeds: Vec<u32> = seeds.iter().chain(self.known.keys()).copied().collect();
+            let users = self.socket_uses.iter().map(|(pid, ..)| *pid).collect();
+            processes = self.table.joined_to(&seeds, &users);
+            if !is_first {
+                self.budget.note(PaidWork::Search, began, own_time().saturating_sub(cpu));
+            }
+        }
+        let hidden: HashSet<u32> =
             processes.iter().filter(|process| process.ends.is_none()).map(|process| process.pid).collect();
         topology::fill_gaps(&mut processes);
-        self.note_socket_uses(&processes);
+        self.note_socket_uses(&processes, extent);
         connections::join_socket_pairs(&mut processes, &self.socket_uses);
         let shapes = match &self.subject {
             Subject::Child(root) => {
@@ -224,8 +330,10 @@ impl Watcher {
                 shapes
             }
             Subject::Processes(seeds) => {
+                let living = processes.iter().filter(|process| process.state != 'Z');
+                let living: HashMap<u32, &Process> = living.map(|process| (process.pid, process)).collect();
                 let lives = |pid: &&u32| {
-                    let now = processes.iter().find(|process| process.pid == **pid && process.state != 'Z');
+                    let now = living.get(*pid);
                     let before = self.known.get(*pid).map(|known| known.process.start);
                     now.is_some_and(|now| before.is_none_or(|start| now.start == start))
                 };
@@ -237,13 +345,16 @@ impl Watcher {
                 topology::stages(&processes, &seeds, Reach::Joined)
             }
         };
-        self.adopt(processes, &shapes, &hidden);
+        self.adopt(processes, &shapes, &hidden, extent);
         let pause = self.scan_pause();
         let found = &mut self.found;
         found.same = found.shapes == shapes && !shapes.is_empty();
         found.shapes = shapes;
         let spent = own_time().saturating_sub(cpu);
-        (found.last_full, found.next_full) = (began, began + FULL_SCAN.max(spent * pause));
+        if extent == ScanExtent::Known {
+            (found.last_full, found.next_full) = (began, began + FULL_SCAN.max(spent * pause));
+            found.cost = spent;
+        }
         if search {
             found.next_search = began + if found.same { SEARCH_QUIET } else { SEARCH }.max(spent * pause);
         }
@@ -266,18 +377,19 @@ impl Watcher {
 
     /// Notes which processes wait in a read or write on a socket. The socket may join them to other processes of their
     /// family.
-    fn note_socket_uses(&mut self, processes: &[Process]) {
+    fn note_socket_uses(&mut self, processes: &[Process], extent: ScanExtent<'_>) {
         let is_ours = |process: &&Process| {
             let ours =
                 |pid: u32| self.known.contains_key(&pid) || matches!(self.subject, Subject::Child(root) if root == pid);
             ours(process.pid) || ours(process.parent)
         };
-        for process in processes.iter().filter(is_ours) {
+        for process in processes.iter().filter(is_ours).filter(|process| extent.includes(process.pid)) {
             let sockets: Vec<(u32, u64)> = process.others.sockets.iter().filter(|(fd, _)| *fd > 2).copied().collect();
             if sockets.is_empty() {
                 continue;
             }
-            let waits = process.thread_ids().into_iter().filter_map(|id| state::transfer_of(process.pid, id));
+            let waits =
+                process.thread_ids().into_iter().take(MAX_THREADS).filter_map(|id| call::transfer_of(process.pid, id));
             let uses = waits.filter_map(|(fd, direction)| {
                 let (_, inode) = sockets.iter().find(|(own, _)| u64::from(*own) == fd)?;
                 Some((process.pid, *inode, direction))
@@ -286,8 +398,9 @@ impl Watcher {
         }
     }
 
-    /// The known processes that still exist, and all descendants of these processes and of the root.
-    fn family(&self) -> Vec<Process> {
+    /// The known processes that still exist, and all descendants of these processes and of the root. Those outside the
+    /// extent are as last read.
+    fn family(&self, extent: ScanExtent<'_>) -> Vec<Process> {
         let mut found: BTreeMap<u32, Process> = BTreeMap::new();
         let mut waiting: Vec<u32> = self.known.keys().chain(self.orphans.keys()).copied().collect();
         if let Subject::Child(root) = self.subject {
@@ -296,6 +409,10 @@ impl Watcher {
         let own = std::process::id();
         while let Some(pid) = waiting.pop() {
             if pid == own || found.contains_key(&pid) {
+                continue;
+            }
+            if let Some(known) = self.known.get(&pid).filter(|_| !extent.includes(pid)) {
+                found.insert(pid, known.process.clone());
                 continue;
             }
             let Some(process) = Process::read(pid) else { continue };
@@ -318,45 +435,52 @@ impl Watcher {
         let mut all = process::all();
         let is_orphan = |process: &&Process| self.orphans.get(&process.pid) == Some(&process.start);
         let orphans = all.iter().filter(is_orphan).map(|process| process.pid);
-        let mut kept: Vec<u32> = self.known.keys().copied().chain(orphans).collect();
+        let mut kept: HashSet<u32> = self.known.keys().copied().chain(orphans).collect();
         if let Subject::Child(root) = self.subject {
-            kept.push(root);
+            kept.insert(root);
         }
-        loop {
-            let more = |process: &&Process| kept.contains(&process.parent) && !kept.contains(&process.pid);
-            let more: Vec<u32> = all.iter().filter(more).map(|process| process.pid).collect();
-            if more.is_empty() {
-                break;
-            }
-            kept.extend(more);
+        let mut children: HashMap<u32, Vec<u32>> = HashMap::new();
+        all.iter().for_each(|process| children.entry(process.parent).or_default().push(process.pid));
+        let mut waiting: Vec<u32> = kept.iter().copied().collect();
+        while let Some(pid) = waiting.pop() {
+            waiting.extend(children.get(&pid).into_iter().flatten().filter(|&&child| kept.insert(child)));
         }
         all.retain(|process| kept.contains(&process.pid));
         all
     }
 
     /// Merges this scan with the last one. Matches each stage with an earlier stage, or adds it.
-    fn adopt(&mut self, processes: Vec<Process>, shapes: &[StageShape], hidden: &[u32]) {
+    fn adopt(&mut self, processes: Vec<Process>, shapes: &[StageShape], hidden: &HashSet<u32>, extent: ScanExtent<'_>) {
         // Each thread and each process opens up to four files. Together they may use half of the available descriptors.
         let most = getrlimit(Resource::Nofile).current.unwrap_or(1024).min(8192) / 16;
         let mut open = self.known.values().map(|known| known.threads.len() as u64).sum::<u64>();
         let mut before = std::mem::take(&mut self.known);
+        let mut wanted: HashSet<u32> = shapes.iter().flat_map(|shape| &shape.pids).copied().collect();
+        if let Subject::Processes(seeds) = &self.subject {
+            wanted.extend(seeds);
+        }
+        let stages = self.stages.iter().enumerate();
+        let stage_of: HashMap<u32, usize> =
+            stages.flat_map(|(at, stage)| stage.pids.iter().map(move |&pid| (pid, at))).collect();
         for process in processes {
             let pid = process.pid;
-            if let Subject::Processes(seeds) = &self.subject
-                && !seeds.contains(&pid)
-                && !shapes.iter().any(|shape| shape.pids.contains(&pid))
-            {
+            if matches!(self.subject, Subject::Processes(_)) && !wanted.contains(&pid) {
                 continue;
             }
-            let old = before.remove(&pid).filter(|old| old.process.start == process.start);
+            let mut old = before.remove(&pid).filter(|old| old.process.start == process.start);
+            if let Some(mut old) = old.take_if(|_| !extent.includes(pid)) {
+                old.update(process);
+                self.known.insert(pid, old);
+                continue;
+            }
             let mut known = old.unwrap_or_else(|| WatchedProcess::new(process.clone(), open < most));
             let ids: BTreeSet<u32> = process.thread_ids().into_iter().collect();
             let count = known.threads.len();
             known.threads.retain(|thread| ids.contains(&thread.id));
             if known.threads.len() < count
-                && let Some(stage) = self.stages.iter_mut().find(|stage| stage.pids.contains(&pid))
+                && let Some(&at) = stage_of.get(&pid)
             {
-                stage.changed = true;
+                self.stages[at].changed = true;
             }
             let known_ids: BTreeSet<u32> = known.threads.iter().map(|thread| thread.id).collect();
             for &id in ids.difference(&known_ids) {
@@ -369,16 +493,21 @@ impl Watcher {
         let mut taken = vec![false; self.stages.len()];
         // Stages that still have their first process are matched first, because another of their processes may now
         // belong to another stage.
-        let same = |stage: &WatchedStage, shape: &StageShape| stage.alive && stage.pids.first() == shape.pids.first();
-        let kept: Vec<Option<usize>> =
-            shapes.iter().map(|shape| self.stages.iter().position(|stage| same(stage, shape))).collect();
+        let living = self.stages.iter().enumerate().rev().filter(|(_, stage)| stage.alive);
+        let by_first: HashMap<u32, usize> = living.filter_map(|(at, stage)| Some((*stage.pids.first()?, at))).collect();
+        let kept: Vec<Option<usize>> = shapes.iter().map(|shape| by_first.get(&shape.pids[0]).copied()).collect();
         kept.iter().flatten().for_each(|&place| taken[place] = true);
         let mut places = Vec::new();
         for (shape, kept) in shapes.iter().zip(kept) {
             let place = kept.unwrap_or_else(|| self.place_of(shape, &taken));
             taken.resize(self.stages.len(), false);
             taken[place] = true;
-            self.update(place, shape);
+            let old = &self.stages[place];
+            let is_same = old.alive && (&old.pids, &old.ins, &old.outs) == (&shape.pids, &shape.ins, &shape.outs);
+            if !is_same || shape.pids.iter().any(|&pid| extent.includes(pid)) {
+                self.update(place, shape);
+            }
+            self.mark_inner_pipes(place);
             self.stages[place].hidden = hidden.contains(&shape.pids[0]);
             places.push(place);
         }
@@ -428,7 +557,8 @@ impl Watcher {
         let free = |place: &usize| !taken.get(*place).copied().unwrap_or(false);
         let parents = self.parents(shape.pids[0]);
         let name = self.name(shape);
-        let shares = |stage: &WatchedStage| stage.alive && stage.pids.iter().any(|pid| shape.pids.contains(pid));
+        let own: HashSet<u32> = shape.pids.iter().copied().collect();
+        let shares = |stage: &WatchedStage| stage.alive && stage.pids.iter().any(|pid| own.contains(pid));
         // The stage is the next iteration of a loop, or the next command that xargs runs.
         let related =
             |stage: &WatchedStage| stage.parents.iter().zip(parents).any(|(&old, new)| old == new && new.is_some());
@@ -470,16 +600,16 @@ impl Watcher {
     /// The name of a stage: the name of its first process, as typed.
     fn name(&self, shape: &StageShape) -> String {
         let naming = self.naming_process(shape);
-        typed::name_of(&naming.comm, &naming.words(), self.typed.as_deref())
+        naming::name_of(&naming.comm, &naming.words(), self.typed.as_deref())
     }
 
     fn update(&mut self, place: usize, shape: &StageShape) {
         let (naming, old) = (self.naming_process(shape), &self.stages[place]);
         let words = naming.words();
-        let name = typed::name_of(&naming.comm, &words, self.typed.as_deref());
+        let name = naming::name_of(&naming.comm, &words, self.typed.as_deref());
         // A process keeps its pid when it executes another program.
         if old.command.is_empty() || old.name != name || old.pids.first() != shape.pids.first() {
-            let (pid, command) = (naming.pid, naming.command(&words));
+            let (pid, command) = (naming.files_of, naming.command(&words));
             let is_child = matches!(self.subject, Subject::Child(_));
             let collates = collates(programs::program(&words), &environment(pid, is_child));
             let stage = &mut self.stages[place];
@@ -490,20 +620,22 @@ impl Watcher {
         let stage = &mut self.stages[place];
         let first = &self.known[&shape.pids[0]].process;
         let threads = shape.pids.iter().filter_map(|pid| self.known.get(pid)).map(|known| known.threads.len()).sum();
+        stage.threads_now = threads;
         if stage.pids != shape.pids {
             stage.cpus = sched_getaffinity(Pid::from_raw(first.pid.cast_signed()))
                 .map(|set| (0..rustix::thread::CpuSet::MAX_CPU).filter(|&cpu| set.is_set(cpu)).collect())
                 .unwrap_or_default();
             // A process that became a separate stage took its CPU time with it.
-            stage.changed |= stage.pids.iter().any(|pid| !shape.pids.contains(pid) && !self.known.contains_key(pid));
+            let now: HashSet<u32> = shape.pids.iter().copied().collect();
+            stage.changed |= stage.pids.iter().any(|pid| !now.contains(pid) && !self.known.contains_key(pid));
             stage.pids.clone_from(&shape.pids);
         }
         // A process may move to another group after it has started.
-        let name = process::control_groups(first.pid);
+        let name = process::control_groups(first.files_of);
         let known = self.groups.iter().position(|(known, _)| *known == name);
         let group = Some(known.unwrap_or(self.groups.len()));
         if known.is_none() {
-            self.groups.push((name, ControlGroups::of_process(first.pid)));
+            self.groups.push((name, ControlGroups::of_process(first.files_of)));
         }
         if stage.group != group {
             (stage.group, stage.totals.throttled) = (group, None);
@@ -512,24 +644,32 @@ impl Watcher {
         stage.threads = stage.threads.max(threads);
         stage.ins.clone_from(&shape.ins);
         stage.outs.clone_from(&shape.outs);
-        let known = shape.pids.iter().filter_map(|pid| self.known.get(pid));
-        let ends: Vec<PipeEnd> = known.flat_map(|known| known.process.ends.clone().unwrap_or_default()).collect();
-        let held = |end: &PipeEnd, direction: Direction| {
-            ends.iter().any(|own| own.pipe == end.pipe && own.direction != direction)
+        let processes = || shape.pids.iter().filter_map(|pid| self.known.get(pid)).map(|known| &known.process);
+        let ends = || processes().flat_map(|process| process.ends.iter().flatten());
+        let held = |not: Direction| {
+            ends().filter(move |end| end.direction != not).map(|end| end.pipe).collect::<HashSet<PipeId>>()
         };
-        let leads = |end: &PipeEnd| shape.ins.contains(&end.pipe) || shape.outs.contains(&end.pipe);
-        let (inner, outer): (Vec<_>, Vec<_>) =
-            ends.iter().partition(|end| !leads(end) && held(end, Direction::In) && held(end, Direction::Out));
-        let processes = shape.pids.iter().filter_map(|pid| self.known.get(pid)).map(|known| &known.process);
-        stage.has_eventfd = processes.clone().any(|process| process.others.eventfd);
-        (stage.reads_others, stage.writes_others) = processes.fold((false, false), |(reads, writes), process| {
-            let socket = !process.others.sockets.is_empty();
-            let (files_in, files_out) = process.others.directions(process.pid);
-            (reads || socket || files_in, writes || socket || files_out)
-        });
-        let pipes = |ends: Vec<&PipeEnd>| BTreeSet::from_iter(ends.into_iter().map(|end| end.pipe));
-        (stage.inner, stage.outer) = (pipes(inner), pipes(outer));
-        for pid in &shape.pids {
+        let (reads, writes) = (held(Direction::Out), held(Direction::In));
+        let leads: HashSet<PipeId> = shape.ins.iter().chain(&shape.outs).copied().collect();
+        let is_inner = |pipe: &PipeId| !leads.contains(pipe) && reads.contains(pipe) && writes.contains(pipe);
+        let pipes = ends().map(|end| end.pipe).collect::<BTreeSet<PipeId>>();
+        (stage.inner, stage.outer) = pipes.into_iter().partition(is_inner);
+        stage.has_eventfd = processes().any(|process| process.others.eventfd);
+        let sockets = processes().any(|process| !process.others.sockets.is_empty());
+        (stage.reads_others, stage.writes_others) = (sockets, sockets);
+        for process in processes().take(MAX_PROCESSES_FOR_FILES) {
+            if stage.reads_others && stage.writes_others {
+                break;
+            }
+            let (reads, writes) = process.file_directions();
+            (stage.reads_others, stage.writes_others) = (stage.reads_others || reads, stage.writes_others || writes);
+        }
+    }
+
+    /// Marks pipes within a stage as waits of the stage for itself.
+    fn mark_inner_pipes(&mut self, place: usize) {
+        let stage = &self.stages[place];
+        for pid in stage.pids.iter().filter(|_| !stage.inner.is_empty()) {
             let targets = self.known.get_mut(pid).into_iter().flat_map(|known| known.ends.values_mut());
             for target in targets {
                 if let WaitTarget::In(pipe) | WaitTarget::Out(pipe) = target
@@ -545,16 +685,31 @@ impl Watcher {
     /// whatever its inode.
     fn update_pipes(&mut self, shapes: &[StageShape], places: &[usize]) {
         let now = Some(Instant::now());
+        // The stages that read each pipe, and the pipes between two stages. Shapes beyond the limit share a stage.
+        let mut readers: HashMap<PipeId, BTreeSet<usize>> = HashMap::new();
+        for (reader, &to) in shapes.iter().zip(places) {
+            for &id in &reader.ins {
+                readers.entry(id).or_default().insert(to);
+            }
+        }
+        let mut between: HashMap<(usize, usize), Vec<usize>> = HashMap::new();
+        for (at, pipe) in self.pipes.iter().enumerate() {
+            between.entry((pipe.from, pipe.to)).or_default().push(at);
+        }
+        let mut seen: HashSet<(PipeId, usize)> = HashSet::new();
         for (writer, &from) in shapes.iter().zip(places) {
-            for &id in &writer.outs {
-                let readers = shapes.iter().zip(places).filter(|(reader, _)| reader.ins.contains(&id));
-                for (_, &to) in readers.filter(|&(_, &to)| to != from) {
-                    let same = |pipe: &&mut WatchedPipe| pipe.from == from && pipe.to == to;
-                    let current = |pipe: &WatchedPipe| pipe.id == id || !writer.outs.contains(&pipe.id);
-                    match self.pipes.iter_mut().filter(same).find(|pipe| current(pipe)) {
-                        Some(pipe) if pipe.id == id => {}
-                        Some(pipe) => (pipe.id, pipe.unread_since) = (id, now),
-                        None => self.pipes.push(WatchedPipe::new(from, to, id, now)),
+            let written: HashSet<PipeId> = writer.outs.iter().copied().collect();
+            for &id in writer.outs.iter().filter(|&&id| seen.insert((id, from))) {
+                for &to in readers.get(&id).into_iter().flatten().filter(|&&to| to != from) {
+                    let same = between.entry((from, to)).or_default();
+                    let current = |pipe: &WatchedPipe| pipe.id == id || !written.contains(&pipe.id);
+                    match same.iter().copied().find(|&at| current(&self.pipes[at])) {
+                        Some(at) if self.pipes[at].id == id => {}
+                        Some(at) => (self.pipes[at].id, self.pipes[at].unread_since) = (id, now),
+                        None => {
+                            same.push(self.pipes.len());
+                            self.pipes.push(WatchedPipe::new(from, to, id, now));
+                        }
                     }
                 }
             }
@@ -564,7 +719,8 @@ impl Watcher {
     /// Reads the capacities of pipes that have existed for a while, each once.
     pub(super) fn read_capacities(&mut self, now: Instant) {
         let due = |pipe: &&mut WatchedPipe| pipe.unread_since.is_some_and(|since| now >= since + MIN_AGE_TO_OPEN);
-        for pipe in self.pipes.iter_mut().filter(due).filter(|pipe| self.options.touch && pipe.capacity.is_none()) {
+        let unread = self.pipes.iter_mut().filter(due).filter(|pipe| self.options.touch && pipe.capacity.is_none());
+        for pipe in unread.take(MAX_OPENED) {
             pipe.unread_since = None;
             let holders = self.stages[pipe.to].pids.iter().filter_map(|pid| self.known.get(pid));
             pipe.capacity = holders.filter_map(|known| capacity::read(&known.process, pipe.id)).next();

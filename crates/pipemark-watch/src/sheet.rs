@@ -15,6 +15,9 @@ use crate::live::LivePipeline;
 /// Up to this number of stages, all are shown in full. With more stages, only the busiest are.
 const MAX_FULL: usize = 30;
 
+/// A first scan that took less CPU time than this, in seconds, isn't mentioned.
+const MIN_FIRST_SCAN: f64 = 0.1;
+
 /// The report on a pipeline.
 pub fn why(report: &PipelineReport) -> Sheet {
     let mut sheet = Sheet::default();
@@ -22,6 +25,9 @@ pub fn why(report: &PipelineReport) -> Sheet {
     if report.samples > 0 {
         about.push(format!("{:.0} samples/s", report.samples_per_second));
         about.push(format!("pipemark used {:.1} % of one CPU", report.own_cpu * 100.0));
+        if report.first_scan >= MIN_FIRST_SCAN {
+            about.push(format!("and {:.1} s for the first scan", report.first_scan));
+        }
     }
     sheet.text(Style::Heading, about);
     sheet.grid(grid(report, &[], false, View::Report));
@@ -52,9 +58,7 @@ fn conclude(sheet: &mut Sheet, report: &PipelineReport) {
     }
     for Remedy { text, command, .. } in &report.verdict.remedies {
         sheet.notes([Note::new("→", Style::Success, text)]);
-        if !command.is_empty() {
-            sheet.notes([Note::command(command)]);
-        }
+        sheet.notes(Note::command(command));
     }
 }
 

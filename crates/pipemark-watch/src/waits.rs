@@ -1,7 +1,6 @@
 //! Reads which descriptors the threads of a pipeline wait for, if no data moves or a stage waits for a socket.
 
-use std::cell::LazyCell;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::net::SocketAddr;
 use std::time::Instant;
 
@@ -9,13 +8,14 @@ use pipemark_causes::PeerFigures;
 use pipemark_causes::causes::deadlock::{WaitingProcess, cycle};
 use pipemark_causes::evidence::FileLock;
 use pipemark_causes::interval::StageCounts;
+use pipemark_proc::call::{self, opened_fifo};
 use pipemark_proc::connections::{self, SocketState};
-use pipemark_proc::locks::{self, LockedFile, Locks};
+use pipemark_proc::locks::{AwaitedLock, Locks};
 use pipemark_proc::process::{self, Direction, PipeEnd, PipeId, Process};
-use pipemark_proc::state::{self, Descriptors, ThreadState};
-use pipemark_proc::thread::opened_fifo;
+use pipemark_proc::state::{Descriptors, ThreadState};
 use pipemark_proc::watched::WatchedProcess;
 
+use crate::budget::{PaidWork, own_time};
 use crate::sampler::{Subject, WatchedStage, Watcher};
 
 /// The other end of a socket or pipe is searched for if a stage waits for it in at least this share of an interval's
@@ -23,14 +23,13 @@ use crate::sampler::{Subject, WatchedStage, Watcher};
 const MIN_WAITS: f64 = 0.3;
 /// A stage's tracer is read if the stage is stopped in at least this share of an interval's samples.
 const MIN_STOPPED: f64 = 0.05;
-/// A stage may be polling for a lock if it sleeps in at least this share of an interval's samples.
-const MIN_SLEEP_IF_POLLING: f64 = 0.9;
-/// The holder of a lock is searched for if a stage sleeps or waits for a lock in at least this share of an interval's
-/// samples.
+/// The holder of a lock is searched for if a stage waits for a lock in at least this share of an interval's samples.
 const MIN_WAITS_FOR_LOCK: f64 = 0.5;
 /// The maximum number of stages per interval whose lock holders are searched for. Each search lists the stage's
 /// descriptors.
 const MAX_LOCK_SEARCHES: usize = 8;
+/// The maximum number of processes of a stage that are read for details that concern the whole stage.
+const MAX_PROCESSES: usize = 32;
 /// A pipeline doesn't move if at most this share of the samples found a stage working.
 const MAX_WORK_IF_STUCK: f64 = 0.02;
 
@@ -111,7 +110,8 @@ impl Watcher {
         for at in 0..self.stages.len() {
             let stops = self.share_of(at, &[ThreadState::Stopped]) >= MIN_STOPPED;
             if stops && self.stages[at].tracer.is_none() {
-                self.stages[at].tracer = self.stages[at].pids.iter().find_map(|&pid| process::tracer(pid));
+                self.stages[at].tracer =
+                    self.stages[at].pids.iter().take(MAX_PROCESSES).find_map(|&pid| process::tracer(pid));
             }
         }
     }
@@ -120,15 +120,18 @@ impl Watcher {
     fn find_frozen(&mut self) {
         let runs = (0..self.stages.len()).any(|at| self.share_of(at, &[ThreadState::Running]) > MAX_WORK_IF_STUCK);
         for stage in &mut self.stages {
-            stage.frozen = !runs && stage.alive && stage.pids.iter().any(|&pid| process::is_frozen(pid));
+            let frozen =
+                |stage: &WatchedStage| stage.pids.iter().take(MAX_PROCESSES).any(|&pid| process::is_frozen(pid));
+            stage.frozen = !runs && stage.alive && frozen(stage);
         }
     }
 
-    /// Finds the programs outside the pipeline that hold a lock on a file of a stage which waits for locks, or sleeps and
-    /// may try to get a lock again and again.
+    /// Finds the programs outside the pipeline that hold a lock which a stage waits for. A stage that only sleeps may try
+    /// to get a lock again and again, but nothing shows that.
     fn find_lock_holders(&mut self) {
         let waits = |at: &usize| {
-            self.stages[*at].alive && self.share_of(*at, &[ThreadState::Sleep, ThreadState::Lock]) >= MIN_WAITS_FOR_LOCK
+            let stage = &self.stages[*at];
+            stage.alive && stage.locked_by.is_none() && self.share_of(*at, &[ThreadState::Lock]) >= MIN_WAITS_FOR_LOCK
         };
         // Each search begins with a different stage, so that all stages have their turn.
         let first = self.random_stage();
@@ -137,42 +140,71 @@ impl Watcher {
         if chosen.is_empty() {
             return;
         }
-        let Some(locks) = Locks::read() else { return };
+        let Some(locks) = Locks::read().filter(Locks::has_waits) else { return };
         for at in chosen {
-            let outside = |(path, pid): (String, u32)| {
-                let process = Process::read(pid).filter(|_| !self.known.contains_key(&pid))?;
-                Some((pipemark_model::neutral(&path), pid, pipemark_model::neutral(&process.comm)))
-            };
-            let holder = self.stages[at].pids.iter().find_map(|&pid| locks.held_by_other(pid)).and_then(outside);
-            if holder.is_some() {
-                self.stages[at].locked_by = holder;
+            let known = self.stages[at].pids.iter().take(MAX_PROCESSES).filter_map(|pid| self.known.get(pid));
+            let Some(lock) = known.filter_map(|known| locks.awaited_by(&known.process)).next() else { continue };
+            let is_inside = |known: &WatchedProcess| lock.is_held_by(&known.process);
+            if self.known.values().take(MAX_PROCESSES).any(is_inside) {
+                continue;
+            }
+            if let Some(holder) = self.holder_outside(&lock) {
+                let [path, name] = [&lock.path, &holder.comm].map(|text| pipemark_model::neutral(text));
+                self.stages[at].locked_by = Some((path, holder.pid, name));
             }
         }
     }
 
+    /// A process outside the pipeline that holds a lock: the one that took it, or else the eldest of those that have
+    /// inherited it. `None` if none is found within the time for one search; the next one continues.
+    fn holder_outside(&mut self, lock: &AwaitedLock) -> Option<Process> {
+        const AT_ONCE: usize = 8;
+        let taker = lock.taken_by.filter(|pid| !self.known.contains_key(pid)).and_then(Process::read);
+        if let Some(taker) = taker.filter(|taker| lock.is_held_by(taker)) {
+            return Some(taker);
+        }
+        let began = Instant::now();
+        if !self.refresh_table() || !self.budget.allows(PaidWork::Locks, None, began) {
+            return None;
+        }
+        let (cpu, most) = (own_time(), self.budget.portion());
+        let all: Vec<&Process> =
+            self.table.processes().filter(|process| !self.known.contains_key(&process.pid)).collect();
+        let from = all.partition_point(|process| process.pid < self.lock_search_from);
+        let mut found: Option<&Process> = None;
+        self.lock_search_from = 0;
+        for some in all[from..].chunks(AT_ONCE) {
+            if own_time().saturating_sub(cpu) > most {
+                self.lock_search_from = some[0].pid;
+                break;
+            }
+            for process in some.iter().filter(|process| lock.is_held_by(process)) {
+                found = found.filter(|eldest| eldest.start <= process.start).or(Some(process));
+            }
+        }
+        let found = found.cloned();
+        self.budget.note(PaidWork::Locks, began, own_time().saturating_sub(cpu));
+        found
+    }
+
     fn find_cycle(&mut self) {
-        const WORK: [ThreadState; 4] =
-            [ThreadState::Running, ThreadState::Disk, ThreadState::Network, ThreadState::Terminal];
+        // A stage that sleeps goes on by itself.
+        const WORK: [ThreadState; 5] =
+            [ThreadState::Running, ThreadState::Disk, ThreadState::Network, ThreadState::Terminal, ThreadState::Sleep];
         let of = |stage: &StageCounts, states: &[ThreadState]| -> u32 {
             states.iter().map(|&state| stage.states[state as usize]).sum()
         };
         let all: u32 = self.current.stages.iter().flat_map(|stage| stage.states).sum();
         let works: u32 = self.current.stages.iter().map(|stage| of(stage, &WORK)).sum();
-        // A stage that sleeps nearly all the time may be trying again and again to get a lock.
-        let polls = |at: usize| self.share_of(at, &[ThreadState::Sleep]) >= MIN_SLEEP_IF_POLLING;
-        let (polling, others): (Vec<usize>, Vec<usize>) = (0..self.stages.len()).partition(|&at| polls(at));
-        let sleeps = |at: usize| self.current.stages.get(at).map_or(0, |stage| of(stage, &[ThreadState::Sleep]));
-        let works = works + others.into_iter().map(sleeps).sum::<u32>();
         let moves = all == 0 || f64::from(works) > f64::from(all) * MAX_WORK_IF_STUCK;
         if moves && self.suspected.is_none() {
             return;
         }
         // An exiting process no longer shows what it waited for, so the earlier result is kept.
-        if self.known.keys().any(|&pid| state::descriptors_of(pid, pid).is_none()) {
+        if self.known.values().any(|known| call::descriptors_of(known.process.pid, known.process.files_of).is_none()) {
             return;
         }
-        let polling = polling.iter().flat_map(|&at| self.stages[at].pids.iter().copied()).collect();
-        let found = if moves { None } else { cycle(&self.waiting_processes(&polling)) };
+        let found = if moves { None } else { cycle(&self.waiting_processes()) };
         // A cycle counts if it is found twice, half a second apart.
         let before = std::mem::replace(&mut self.suspected, found);
         self.cycle = self.suspected.clone().filter(|_| self.suspected == before);
@@ -190,10 +222,8 @@ impl Watcher {
         let known = |pid: &u32| self.known.contains_key(pid);
         let own: BTreeSet<u32> =
             self.stages.iter().flat_map(|stage| stage.pids.iter().copied()).filter(known).collect();
-        // Reading the descriptors of all processes costs as much as a hundred samples.
-        let others = || process::all().into_iter().filter(|process| !own.contains(&process.pid)).collect::<Vec<_>>();
-        let others = LazyCell::new(others);
-        let mut found = Vec::new();
+        let joined: HashSet<PipeId> = self.pipes.iter().map(|pipe| pipe.id).collect();
+        let mut wanted = Vec::new();
         for (at, stage) in self.stages.iter().enumerate() {
             let starved = share(at, ThreadState::Starved);
             let directions = if starved >= share(at, ThreadState::Blocked) {
@@ -205,15 +235,23 @@ impl Watcher {
             if !stage.alive || !waits || stage.peer.is_some() || stage.searches >= MAX_SEARCHES {
                 continue;
             }
-            let joined = |pipe: &PipeId| self.pipes.iter().any(|one| one.id == *pipe);
             let ends = stage.pids.iter().filter_map(|pid| self.known.get(pid)?.process.ends.as_ref()).flatten();
-            let outer: Vec<PipeId> =
-                ends.filter(|end| end.direction == directions[0] && !joined(&end.pipe)).map(|end| end.pipe).collect();
+            let ends = ends.filter(|end| end.direction == directions[0] && !joined.contains(&end.pipe));
+            let outer: BTreeSet<PipeId> = ends.map(|end| end.pipe).collect();
             if !outer.is_empty() {
-                let held = |pipe: &PipeId| Some((*pipe, process::holder_of_pipe(&others, *pipe, directions[1])?));
-                let holder = outer.iter().find_map(held);
-                found.push((at, holder, directions[0] == Direction::Out));
+                wanted.push((at, outer, directions));
             }
+        }
+        // Without a list of all processes, the search continues at the end of a later interval.
+        if wanted.is_empty() || !self.refresh_table() {
+            return;
+        }
+        let mut found = Vec::new();
+        for (at, outer, directions) in wanted {
+            let holder = |pipe: &PipeId| {
+                Some((*pipe, self.table.holder_of_pipe(*pipe, directions[1], |pid| own.contains(&pid))?))
+            };
+            found.push((at, outer.iter().find_map(holder), directions[0] == Direction::Out));
         }
         for (at, holder, sends) in found {
             if let Some((pipe, (pid, _))) = holder
@@ -235,6 +273,17 @@ impl Watcher {
         }
     }
 
+    /// Brings the list of all processes up to date. On a machine with many processes, that takes several intervals.
+    /// Returns whether the list is complete.
+    fn refresh_table(&mut self) -> bool {
+        let (now, cpu) = (Instant::now(), own_time());
+        if self.table.is_empty() || self.budget.has_reserve() || self.budget.allows(PaidWork::Search, None, now) {
+            self.table.refresh(Some(self.budget.portion() * 2), own_time);
+            self.budget.note(PaidWork::Search, now, own_time().saturating_sub(cpu));
+        }
+        self.table.is_complete()
+    }
+
     /// The start time of a process that holds this pipe; `None` unless the process is an orphan of the command that
     /// this program started. An unnamed pipe that isn't this program's own was created by that command.
     fn orphan_start(&self, pid: u32, pipe: PipeId) -> Option<u64> {
@@ -247,15 +296,15 @@ impl Watcher {
         Process::read(pid).filter(|process| process.group == own).map(|process| process.start)
     }
 
-    fn waiting_processes(&mut self, polling: &BTreeSet<u32>) -> Vec<WaitingProcess> {
-        let mut found: Vec<WaitingProcess> = self.known.values_mut().map(waiting).collect();
+    fn waiting_processes(&self) -> Vec<WaitingProcess> {
+        let mut processes: Vec<Process> = self.known.values().map(|known| known.process.clone()).collect();
         if let Subject::Child(root) = self.subject
             && !self.known.contains_key(&root)
-            && let Some(process) = Process::read(root)
         {
-            found.push(waiting(&mut WatchedProcess::of(process)));
+            processes.extend(Process::read(root));
         }
-        add_locks(&mut found, polling);
+        let mut found: Vec<WaitingProcess> = processes.iter().map(waiting).collect();
+        add_locks(&mut found, &processes);
         found
     }
 
@@ -290,29 +339,33 @@ impl Watcher {
             }
             let found = known.find(|(_, _, state)| !listens(state));
             let Some((inode, sends, state)) = found else { continue };
+            let mut holder = None;
             let stage = &mut self.stages[at];
             if stage.socket.inode != inode {
                 stage.socket = SocketWait { inode, first: state.clone(), arrived: SocketArrivals::default() };
                 stage.peer = None;
             }
+            if stage.peer.as_ref().is_none_or(|peer| peer.pid.is_none()) {
+                holder = state.peer.filter(|_| self.refresh_table()).and_then(|peer| self.table.holder_of_socket(peer));
+            }
+            let stage = &mut self.stages[at];
             let received = state.tcp.as_ref().map_or(0, |tcp| tcp.received.saturating_sub(state.receive_queue));
             stage.socket.arrived.note(stage.silent_since, received);
             let before = stage.peer.take();
-            stage.peer = Some(peer(state, &stage.socket.first, sends, before));
+            stage.peer = Some(peer(state, &stage.socket.first, sends, before, holder));
         }
     }
 }
 
 /// What a process waits for, in all of its threads.
-fn waiting(known: &mut WatchedProcess) -> WaitingProcess {
-    let process = &known.process;
+fn waiting(process: &Process) -> WaitingProcess {
     let ends = process.ends.clone().unwrap_or_default();
     let name = pipemark_model::neutral(&process.comm);
     let mut found =
         WaitingProcess { pid: process.pid, parent: process.parent, name, ends, ..WaitingProcess::default() };
     let mut stopped = matches!(process.state, 'Z' | 'X' | 'T');
     for id in process.thread_ids() {
-        match state::descriptors_of(process.pid, id) {
+        match call::descriptors_of(process.pid, id) {
             Some(Descriptors::Files(files)) => {
                 for (fd, direction) in files {
                     let end = found.ends.iter().find(|end| u64::from(end.fd) == fd);
@@ -327,7 +380,7 @@ fn waiting(known: &mut WatchedProcess) -> WaitingProcess {
                 }
             }
             Some(Descriptors::Children) => found.for_children = true,
-            Some(Descriptors::Open(address, flags)) => match opened_fifo(process.pid, address, flags) {
+            Some(Descriptors::Open(address, flags)) => match opened_fifo(process.files_of, address, flags) {
                 Some((name, direction)) => found.opens = Some((pipemark_model::neutral(&name), direction)),
                 None => found.free = true,
             },
@@ -336,36 +389,22 @@ fn waiting(known: &mut WatchedProcess) -> WaitingProcess {
             None => stopped = true,
         }
     }
-    found.free |= stopped;
+    // A signal or a timer may end the wait.
+    found.free |= stopped || process::may_be_interrupted(process);
     found
 }
 
-/// Adds the locks on files that processes wait for, if another of these processes holds the lock. `polling` has the
-/// processes that sleep nearly all the time.
-fn add_locks(all: &mut [WaitingProcess], polling: &BTreeSet<u32>) {
-    let candidates = |process: &WaitingProcess| process.free == polling.contains(&process.pid);
-    if !all.iter().any(|process| candidates(process) && process.waits.is_empty()) {
+/// Adds the file locks that processes wait for, with those of these processes that hold them.
+fn add_locks(all: &mut [WaitingProcess], processes: &[Process]) {
+    let may_wait = |process: &WaitingProcess| !process.free && process.waits.is_empty();
+    if !all.iter().any(may_wait) {
         return;
     }
-    let held: Vec<_> = all.iter().map(|process| (process.pid, locks::held_by(process.pid))).collect();
-    for process in all {
-        let (pid, polled) = (process.pid, polling.contains(&process.pid));
-        let wanted = if polled { None } else { locks::waited_for(pid) };
-        let others = held.iter().filter(|(other, _)| *other != pid);
-        // A process that inherited a lock's descriptor holds the lock too.
-        let own = held.iter().find(|(holder, _)| *holder == pid).map(|(_, files)| files);
-        let fits = |file: &&LockedFile| match &wanted {
-            Some(wanted) => *file == wanted,
-            None => polled && (file.of_process || own.is_none_or(|own| !own.contains(file))),
-        };
-        let mut locked = others.flat_map(|(_, files)| files).filter(fits);
-        let found = locked.find_map(|file| Some((file, locks::path_of(pid, file)?)));
-        if let Some((file, path)) = found {
-            let holds = |(other, files): &(u32, BTreeSet<_>)| *other != pid && files.contains(file);
-            let holders = held.iter().filter(|one| holds(one)).map(|(other, _)| *other).collect();
-            process.lock = Some(FileLock { path: pipemark_model::neutral(&path), holders, polled });
-            process.free &= !polled;
-        }
+    let Some(locks) = Locks::read().filter(Locks::has_waits) else { return };
+    for (waiting, process) in all.iter_mut().zip(processes).filter(|(waiting, _)| may_wait(waiting)) {
+        let Some(lock) = locks.awaited_by(process) else { continue };
+        let holders = processes.iter().filter(|other| lock.is_held_by(other)).map(|other| other.pid).collect();
+        waiting.lock = Some(FileLock { path: pipemark_model::neutral(&lock.path), holders });
     }
 }
 
@@ -373,11 +412,11 @@ fn add_locks(all: &mut [WaitingProcess], polling: &BTreeSet<u32>) {
 /// `true` come first.
 fn sockets_of(stage: &WatchedStage, known: &BTreeMap<u32, WatchedProcess>) -> Vec<(u64, bool)> {
     let mut found: Vec<(u64, bool)> = Vec::new();
-    for known in stage.pids.iter().filter_map(|pid| known.get(pid)) {
-        let pid = known.process.pid;
-        let inode = |fd: u64| u32::try_from(fd).ok().and_then(|fd| process::socket_of(pid, fd));
-        for thread in &known.threads {
-            let files = thread.waited_outside_for(pid).into_iter();
+    for known in stage.pids.iter().take(MAX_PROCESSES).filter_map(|pid| known.get(pid)) {
+        let thread = known.process.files_of;
+        let inode = |fd: u64| u32::try_from(fd).ok().and_then(|fd| process::socket_of(thread, fd));
+        for thread in known.threads.iter().take(MAX_PROCESSES) {
+            let files = thread.waited_outside_for().into_iter();
             found.extend(files.filter_map(|(fd, direction)| Some((inode(fd)?, direction == Direction::Out))));
         }
     }
@@ -389,17 +428,22 @@ fn sockets_of(stage: &WatchedStage, known: &BTreeMap<u32, WatchedProcess>) -> Ve
 /// All sockets that a stage holds.
 fn own_sockets(stage: &WatchedStage, known: &BTreeMap<u32, WatchedProcess>) -> BTreeSet<u64> {
     let known = stage.pids.iter().filter_map(|pid| known.get(pid));
-    let now = known.filter_map(|known| Process::read(known.process.pid));
-    now.flat_map(|process| process.others.sockets).map(|(_, inode)| inode).collect()
+    known.flat_map(|known| &known.process.others.sockets).map(|(_, inode)| *inode).collect()
 }
 
 /// The port of name servers.
 const DNS: u16 = 53;
 
 /// The other end of a socket. TCP's shares are of its busy time since the first reading.
-fn peer(state: &SocketState, first: &SocketState, sends: bool, before: Option<PeerFigures>) -> PeerFigures {
+fn peer(
+    state: &SocketState,
+    first: &SocketState,
+    sends: bool,
+    before: Option<PeerFigures>,
+    holder: Option<(u32, String)>,
+) -> PeerFigures {
     let known = before.as_ref().and_then(|peer| peer.pid.map(|pid| (pid, peer.name.clone())));
-    let process = known.or_else(|| state.peer.and_then(process::holder_of_socket));
+    let process = known.or(holder);
     let of_udp = |remote: SocketAddr| match remote.port() {
         DNS => format!("name server {}", remote.ip()),
         _ => remote.to_string(),

@@ -1,6 +1,6 @@
 //! Finds processes that wait for each other in a cycle. Pure: no clock and no I/O.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use pipemark_proc::process::{Direction, PipeEnd, PipeId};
 
@@ -35,59 +35,127 @@ fn holds(process: &WaitingProcess, pipe: PipeId, direction: Direction) -> Option
     process.ends.iter().find(end).map(|end| end.fd)
 }
 
-/// Processes that could end the wait for a pipe, as indices into `all`: the holders of the pipe's other end.
-fn unblockers(all: &[WaitingProcess], end: &PipeEnd) -> Vec<usize> {
-    let other = if end.direction == Direction::In { Direction::Out } else { Direction::In };
-    (0..all.len()).filter(|&place| holds(&all[place], end.pipe, other).is_some()).collect()
+/// Processes, by what others wait for. All processes are indices into a list.
+struct WaitIndex<'a> {
+    all: &'a [WaitingProcess],
+    by_pid: HashMap<u32, usize>,
+    children: HashMap<u32, Vec<usize>>,
+    /// The holders of each end of each pipe.
+    holders: HashMap<(PipeId, Direction), Vec<usize>>,
 }
 
-/// Processes that could open the other end of a FIFO, as indices into `all`: all other processes.
-fn openers(all: &[WaitingProcess], pid: u32) -> Vec<usize> {
-    (0..all.len()).filter(|&place| all[place].pid != pid && !all[place].for_children).collect()
+impl<'a> WaitIndex<'a> {
+    fn of(all: &'a [WaitingProcess]) -> WaitIndex<'a> {
+        let by_pid = all.iter().enumerate().map(|(place, process)| (process.pid, place)).collect();
+        let (mut children, mut holders) = (HashMap::<u32, Vec<usize>>::new(), HashMap::<_, Vec<usize>>::new());
+        for (place, process) in all.iter().enumerate() {
+            children.entry(process.parent).or_default().push(place);
+            let ends = process.ends.iter().flat_map(ends_held);
+            ends.collect::<BTreeSet<_>>().into_iter().for_each(|end| holders.entry(end).or_default().push(place));
+        }
+        WaitIndex { all, by_pid, children, holders }
+    }
+
+    /// Processes that could end the wait for a pipe: the holders of the pipe's other end.
+    fn unblockers(&self, end: &PipeEnd) -> &[usize] {
+        let other = if end.direction == Direction::In { Direction::Out } else { Direction::In };
+        self.holders.get(&(end.pipe, other)).map(Vec::as_slice).unwrap_or_default()
+    }
+
+    /// A process that could open the other end of a FIFO: any other process that doesn't wait for a child.
+    fn openers(&self, pid: u32) -> impl Iterator<Item = usize> {
+        let all = self.all;
+        (0..all.len()).filter(move |&place| all[place].pid != pid && !all[place].for_children)
+    }
+
+    fn lock_holders(&self, lock: &FileLock) -> Vec<usize> {
+        let mut found: Vec<usize> = lock.holders.iter().filter_map(|pid| self.by_pid.get(pid)).copied().collect();
+        found.sort_unstable();
+        found
+    }
+
+    fn children(&self, pid: u32) -> &[usize] {
+        self.children.get(&pid).map(Vec::as_slice).unwrap_or_default()
+    }
+
+    /// The processes that are stuck: they wait only for each other.
+    fn stuck(&self) -> BTreeSet<usize> {
+        let waits = |process: &WaitingProcess| {
+            let waits = process.for_children || !process.waits.is_empty() || process.opens.is_some();
+            !process.free && (waits || process.lock.is_some())
+        };
+        let mut stuck: Vec<bool> = self.all.iter().map(waits).collect();
+        // Who goes on when a process does. `freed` has the processes that go on.
+        let mut by_end: HashMap<(PipeId, Direction), Vec<usize>> = HashMap::new();
+        let (mut by_lock, mut opening) = (HashMap::<usize, Vec<usize>>::new(), Vec::new());
+        let mut freed: Vec<usize> = (0..self.all.len()).filter(|&place| !stuck[place]).collect();
+        for (place, process) in self.all.iter().enumerate().filter(|(place, _)| stuck[*place]) {
+            let mut alone = false;
+            for end in &process.waits {
+                let other = if end.direction == Direction::In { Direction::Out } else { Direction::In };
+                by_end.entry((end.pipe, other)).or_default().push(place);
+                alone |= self.unblockers(end).is_empty();
+            }
+            if let Some(lock) = &process.lock {
+                let holders = self.lock_holders(lock);
+                alone |= holders.is_empty();
+                holders.into_iter().for_each(|holder| by_lock.entry(holder).or_default().push(place));
+            }
+            if process.opens.is_some() {
+                alone |= self.openers(process.pid).next().is_none();
+                opening.push(place);
+            }
+            alone |= waits_only_for_children(process) && self.children(process.pid).is_empty();
+            if alone {
+                freed.push(place);
+            }
+        }
+        freed.iter().for_each(|&place| stuck[place] = false);
+        while let Some(place) = freed.pop() {
+            let process = &self.all[place];
+            let mut next: Vec<usize> =
+                process.ends.iter().flat_map(ends_held).filter_map(|end| by_end.remove(&end)).flatten().collect();
+            next.extend(by_lock.remove(&place).unwrap_or_default());
+            let parent = self.by_pid.get(&process.parent).copied();
+            next.extend(parent.filter(|&parent| waits_only_for_children(&self.all[parent])));
+            if !process.for_children {
+                // A process doesn't open the other end for itself.
+                let own: Vec<usize> = opening.iter().copied().filter(|&other| other == place).collect();
+                next.extend(opening.drain(..).filter(|&other| other != place));
+                opening = own;
+            }
+            for other in next {
+                if std::mem::replace(&mut stuck[other], false) {
+                    freed.push(other);
+                }
+            }
+        }
+        (0..self.all.len()).filter(|&place| stuck[place]).collect()
+    }
 }
 
-/// The holders of the lock that a process waits for, as indices into `all`.
-fn lock_holders(all: &[WaitingProcess], lock: &FileLock) -> Vec<usize> {
-    (0..all.len()).filter(|&place| lock.holders.contains(&all[place].pid)).collect()
+/// A pipe and the directions in which a descriptor may use it.
+fn ends_held(end: &PipeEnd) -> impl Iterator<Item = (PipeId, Direction)> + use<> {
+    let (pipe, direction) = (end.pipe, end.direction);
+    let held = [Direction::In, Direction::Out].into_iter();
+    held.filter(move |&one| direction == one || direction == Direction::Both).map(move |one| (pipe, one))
 }
 
-fn children(all: &[WaitingProcess], pid: u32) -> Vec<usize> {
-    (0..all.len()).filter(|&place| all[place].parent == pid).collect()
+fn waits_only_for_children(process: &WaitingProcess) -> bool {
+    process.for_children && process.waits.is_empty() && process.opens.is_none() && process.lock.is_none()
 }
 
 /// A cycle of stuck processes, in which each waits only for others in the cycle; `None` if there is none.
 pub fn cycle(all: &[WaitingProcess]) -> Option<WaitCycle> {
-    let waits = |process: &WaitingProcess| {
-        let waits = process.for_children || !process.waits.is_empty() || process.opens.is_some();
-        !process.free && (waits || process.lock.is_some())
-    };
-    let mut stuck = BTreeSet::from_iter((0..all.len()).filter(|&place| waits(&all[place])));
-    loop {
-        let can_go_on = |&place: &usize| {
-            let process = &all[place];
-            let freed = |unblockers: Vec<usize>| {
-                unblockers.is_empty() || unblockers.iter().any(|process| !stuck.contains(process))
-            };
-            let opened = process.opens.is_some();
-            let other = !process.waits.is_empty() || opened || process.lock.is_some();
-            process.waits.iter().any(|end| freed(unblockers(all, end)))
-                || opened && freed(openers(all, process.pid))
-                || process.lock.as_ref().is_some_and(|lock| freed(lock_holders(all, lock)))
-                || !other && freed(children(all, process.pid))
-        };
-        let free: Vec<usize> = stuck.iter().copied().filter(can_go_on).collect();
-        if free.is_empty() {
-            break;
-        }
-        stuck.retain(|place| !free.contains(place));
-    }
+    let index = WaitIndex::of(all);
+    let stuck = index.stuck();
     let step = |place: usize| {
         let process = &all[place];
         let (on, helper) = match (process.waits.first(), &process.opens, &process.lock) {
-            (Some(end), ..) => (Some(*end), *unblockers(all, end).first()?),
-            (None, Some(_), _) => (None, *openers(all, process.pid).first()?),
-            (None, None, Some(lock)) => (None, *lock_holders(all, lock).first()?),
-            (None, None, None) => (None, *children(all, process.pid).first()?),
+            (Some(end), ..) => (Some(*end), *index.unblockers(end).first()?),
+            (None, Some(_), _) => (None, index.openers(process.pid).next()?),
+            (None, None, Some(lock)) => (None, *index.lock_holders(lock).first()?),
+            (None, None, None) => (None, *index.children(process.pid).first()?),
         };
         let direction = |end: PipeEnd| if end.direction == Direction::In { Direction::Out } else { Direction::In };
         let holder_fd = on.and_then(|end| holds(&all[helper], end.pipe, direction(end))).unwrap_or(0);
@@ -107,18 +175,17 @@ pub fn cycle(all: &[WaitingProcess]) -> Option<WaitCycle> {
     // At least one process must wait for a pipe. Otherwise a shell that waits for its child would qualify.
     let on_pipe = |place: &&usize| !all[**place].waits.is_empty() || all[**place].opens.is_some();
     let mut place = *stuck.iter().find(on_pipe)?;
-    let (mut seen, mut steps): (Vec<usize>, Vec<WaitStep>) = (Vec::new(), Vec::new());
-    while !seen.contains(&place) {
-        seen.push(place);
+    let (mut seen, mut steps): (BTreeMap<usize, usize>, Vec<WaitStep>) = (BTreeMap::new(), Vec::new());
+    while !seen.contains_key(&place) {
+        seen.insert(place, steps.len());
         let (found, next) = step(place)?;
         steps.push(found);
         place = next;
     }
-    steps.drain(..seen.iter().position(|&at| at == place)?);
-    let eldest = steps.iter().position(|step| {
-        let parent = all.iter().find(|process| process.pid == step.pid).map(|process| process.parent);
-        !steps.iter().any(|other| Some(other.pid) == parent)
-    });
+    steps.drain(..seen[&place]);
+    let inside: BTreeSet<u32> = steps.iter().map(|step| step.pid).collect();
+    let parent = |step: &WaitStep| index.by_pid.get(&step.pid).map(|&place| all[place].parent);
+    let eldest = steps.iter().position(|step| parent(step).is_none_or(|parent| !inside.contains(&parent)));
     steps.rotate_left(eldest.unwrap_or(0));
     Some(WaitCycle { steps })
 }
@@ -240,9 +307,9 @@ mod tests {
     fn a_lock_whose_holder_waits_for_the_same_pipeline_is_a_cycle() {
         // The first process has locked the file and fills the pipe; its reader waits for the lock.
         let holder = process(10, 1, &[end(1, 1, Out)], &[1]);
-        let lock = |polled| Some(FileLock { path: "/tmp/stock.db".to_owned(), holders: vec![10], polled });
-        let reader = |polled| WaitingProcess { lock: lock(polled), ..process(11, 1, &[end(0, 1, In)], &[]) };
-        let found = cycle(&[holder.clone(), reader(false)]).unwrap();
+        let lock = FileLock { path: "/tmp/stock.db".to_owned(), holders: vec![10] };
+        let reader = WaitingProcess { lock: Some(lock.clone()), ..process(11, 1, &[end(0, 1, In)], &[]) };
+        let found = cycle(&[holder.clone(), reader.clone()]).unwrap();
         assert_eq!(kind_of(&found).words(), "deadlock: file lock");
         assert!(
             crate::sentences::cycle_text(&found)
@@ -250,14 +317,8 @@ mod tests {
             "{}",
             crate::sentences::cycle_text(&found)
         );
-        let found = cycle(&[holder.clone(), reader(true)]).unwrap();
-        assert!(
-            crate::sentences::cycle_text(&found).contains("p11 (PID 11) has /tmp/stock.db open and sleeps"),
-            "{}",
-            crate::sentences::cycle_text(&found)
-        );
-        let elsewhere = FileLock { holders: vec![99], ..lock(false).unwrap() };
-        let waits = WaitingProcess { lock: Some(elsewhere), ..reader(false) };
+        let elsewhere = FileLock { holders: vec![99], ..lock };
+        let waits = WaitingProcess { lock: Some(elsewhere), ..reader };
         assert_eq!(cycle(&[holder, waits]), None, "its holder is outside the pipeline");
     }
 

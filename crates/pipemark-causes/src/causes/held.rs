@@ -267,7 +267,7 @@ mod tests {
         let held = found(source("curl -s http://192.0.2.1/events", 5));
         assert_eq!((held.kind, held.stage), (VerdictKind::Held, Some(1)), "{}", held.text);
         assert!(held.text.contains("it has read 630 B and written nothing for 3.0 s"), "{}", held.text);
-        assert_eq!(held.remedies[0].command, "curl -N -s http://192.0.2.1/events");
+        assert_eq!(held.remedies[0].command, "curl -N -s http://192.0.2.1/events | s2");
         let of_docker = |switches: f64| StageFigures {
             peer: Some(PeerFigures { tcp: false, ..peer.clone() }),
             switches_per_second: Some(switches),

@@ -6,7 +6,7 @@ use crate::report::{Quality, StageFigures};
 
 /// The minimum share of time for which the processes of a stage wait for each other's lock.
 const MIN_QUEUED: f64 = 0.4;
-/// The minimum share of time for which a stage waits for a lock, or sleeps and may try again and again.
+/// The minimum share of time for which a stage waits for a lock.
 const MIN_LOCKED: f64 = 0.5;
 
 /// The stages that wait for file locks.
@@ -19,12 +19,10 @@ pub fn assess(scene: &Scene) -> Vec<Hypothesis> {
     let queued = stages().filter(|stage| stage.queued >= MIN_QUEUED);
     let queued = queued.map(|stage| claim(Cause::LockQueue, stage, stage.queued, Quality::Proved));
     let locked = |stage: &&&StageFigures| {
-        let share = stage.lock + stage.sleep;
-        stage.locked_by.is_some() && share >= MIN_LOCKED && share >= 2.0 * (stage.computing + stage.waiting_for_cpu)
+        let works = stage.computing + stage.waiting_for_cpu;
+        stage.locked_by.is_some() && stage.lock >= MIN_LOCKED && stage.lock >= 2.0 * works
     };
-    // A stage that sleeps may wait for the lock, or sleep for another reason.
-    let quality = |stage: &StageFigures| if stage.lock >= MIN_LOCKED { Quality::Proved } else { Quality::Inferred };
     let locked = stages().filter(locked);
-    let locked = locked.map(|stage| claim(Cause::FileLock, stage, stage.lock + stage.sleep, quality(stage)));
+    let locked = locked.map(|stage| claim(Cause::FileLock, stage, stage.lock, Quality::Proved));
     queued.chain(locked).collect()
 }

@@ -43,6 +43,7 @@ pub(crate) fn stage(number: usize, busy: u32, starved: u32, blocked: u32) -> Sta
         cpus: vec![0, 1],
         waits_for: None,
         moments: Vec::new(),
+        words: vec![format!("s{number}")],
         ..StageFigures::default()
     }
 }
@@ -333,13 +334,14 @@ fn the_holder_of_a_lock_that_a_stage_waits_for_is_named() {
         sleep,
         ..stage(2, 100, 0, 0)
     };
-    for (lock, sleep) in [(0.97, 0.0), (0.0, 0.97)] {
-        let found = verdict(&line(vec![stage(1, 2, 0, 98), waits(lock, sleep)]));
-        let kind = (found.kind, found.stage, found.cause.as_str());
-        assert_eq!(kind, (VerdictKind::Stage, Some(2), "waiting for a file lock"), "{}", found.text);
-        let text = "s2 waits 97 % of the time for a lock on /srv/shop.db, which python3 (PID 77) holds.";
-        assert_eq!((found.text.as_str(), found.remedies[0].id.as_str()), (text, "file-lock"));
-    }
+    let found = verdict(&line(vec![stage(1, 2, 0, 98), waits(0.97, 0.0)]));
+    let kind = (found.kind, found.stage, found.cause.as_str());
+    assert_eq!(kind, (VerdictKind::Stage, Some(2), "waiting for a file lock"), "{}", found.text);
+    let text = "s2 waits 97 % of the time for a lock on /srv/shop.db, which python3 (PID 77) holds.";
+    assert_eq!((found.text.as_str(), found.remedies[0].id.as_str()), (text, "file-lock"));
+    // A stage that only sleeps isn't known to wait for a lock.
+    let found = verdict(&line(vec![stage(1, 2, 0, 98), waits(0.0, 0.97)]));
+    assert_eq!(found.reason, "sleeping", "{}", found.text);
     let found = verdict(&line(vec![stage(1, 2, 0, 98), waits(0.1, 0.2)]));
     assert_eq!(found.reason, "computing", "{}", found.text);
 }

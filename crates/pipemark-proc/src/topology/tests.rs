@@ -23,6 +23,7 @@ fn snapshot(lines: &[Line<'_>]) -> Vec<Process> {
             children_ticks,
             reaped,
             comm,
+            files_of: pid,
             ends,
             others,
         }

@@ -9,10 +9,11 @@ use pipemark_model::{ByteSize, parse_duration};
 use pipemark_show::{Note, Sheet, Style};
 use pipemark_sys::signals::SignalQueue;
 
+use crate::sampler::INTERVAL;
 use crate::screen::KeyPress;
 use crate::tuning::{BASELINE_TURNS, TuneOutcome, Tuning};
 use crate::verbs::why::{self, Keep, WatchTarget, WatchView, WatchedOptions, watch_target};
-use crate::{PipelineReport, Subject, Timeline, Watcher, live};
+use crate::{PipelineReport, Timeline, Watcher};
 
 /// The options of `pipemark tune`.
 #[derive(Debug, Clone, Args)]
@@ -45,23 +46,16 @@ pub fn run(options: &LiveTuneOptions, keep: Keep<'_>) -> VerbResult {
     if watched.no_touch {
         return Err(ExitError::with(why::FAILED, "tune must open pipes to change them; omit --no-touch"));
     }
-    let turns = (options.time.as_millis() / why::INTERVAL.as_millis()) as usize;
+    let turns = (options.time.as_millis() / INTERVAL.as_millis()) as usize;
     let mut trial = TuneTrial {
         tuning: Tuning::new(options.capacity.0, (turns - BASELINE_TURNS) / 2, options.pipe),
         quits: false,
         signals: None,
     };
     let target = watch_target(watched)?;
-    if let WatchTarget::Processes(pids) = &target
-        && let Some(stop) = pids.iter().find_map(|&pid| live::refusal(pid))
-    {
-        return Err(stop);
-    }
     // If there is nothing to try, the experiment itself reports why.
     let has_pipes = match &target {
-        WatchTarget::Processes(pids) => {
-            Tuning::can_try(&Watcher::new(Subject::Processes(pids.clone()), watched.sampling()))
-        }
+        WatchTarget::Processes(pids) => Tuning::can_try(&watched.start_watcher(pids)?),
         WatchTarget::Start(..) => true,
         WatchTarget::Live => false,
     };

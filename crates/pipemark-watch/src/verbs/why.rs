@@ -28,9 +28,6 @@ use crate::screen::KeyPress;
 use crate::verbs::signal_relay::SignalRelay;
 use crate::{ProcFile, SamplingOptions, Subject, Watcher, live, sheet};
 
-/// The length of an interval.
-pub const INTERVAL: Duration = Duration::from_millis(500);
-
 /// The longest delay of a signal to a pipeline that is no longer sampled.
 const WAIT: Duration = Duration::from_millis(100);
 
@@ -101,6 +98,30 @@ const FILES: [WordChoice<ProcFile>; 3] = [
 ];
 
 impl WatchedOptions {
+    /// Starts to sample these processes. Processes that were found by name may have ended since. Then, later ones of
+    /// that name are sampled.
+    pub fn start_watcher(&self, pids: &[u32]) -> Result<Watcher, ExitError> {
+        const PATIENCE: Duration = Duration::from_secs(2);
+        let end = Instant::now() + PATIENCE;
+        let mut pids = pids.to_vec();
+        loop {
+            let may_retry = self.name.is_some() && Instant::now() < end;
+            if may_retry {
+                pids.retain(|&pid| live::refusal(pid).is_none());
+            }
+            if !pids.is_empty() {
+                if let Some(stop) = pids.iter().find_map(|&pid| live::refusal(pid)) {
+                    return Err(stop);
+                }
+                let watcher = Watcher::new(Subject::Processes(pids), self.sampling());
+                if watcher.is_alive() || !may_retry {
+                    return Ok(watcher);
+                }
+            }
+            pids = self.name.as_deref().map_or(Ok(Vec::new()), find_named)?;
+        }
+    }
+
     /// A pipeline that was given as text; `None` for PIDs, names, single words and commands without a shell.
     pub fn typed_pipeline(&self) -> Option<OsString> {
         let text = match (&self.name, &self.words[..], &self.command[..]) {
@@ -135,14 +156,7 @@ pub fn watch_target(options: &WatchedOptions) -> Result<WatchTarget, ExitError> 
         destination.check("JSON").map_err(|error| ExitError::with(FAILED, error))?;
     }
     if let Some(name) = &options.name {
-        let found = live::processes_named(name);
-        if found.is_empty() {
-            return Err(ExitError::usage(format_args!(
-                "there is no process called '{}'; 'pipemark why' lists running pipelines; to run one: pipemark why 'a | b'",
-                neutral(name)
-            )));
-        }
-        return Ok(WatchTarget::Processes(found));
+        return find_named(name).map(WatchTarget::Processes);
     }
     if !options.command.is_empty() {
         if !options.words.is_empty() {
@@ -175,6 +189,25 @@ pub fn watch_target(options: &WatchedOptions) -> Result<WatchTarget, ExitError> 
             None => Ok(in_shell(&joined)),
         },
         _ => Err(usage("put the pipeline in quotes, or put a command after --")),
+    }
+}
+
+/// The living processes with this name. In a loop of short commands, the next one may be about to start.
+fn find_named(name: &str) -> Result<Vec<u32>, ExitError> {
+    const PATIENCE: Duration = Duration::from_secs(1);
+    let end = Instant::now() + PATIENCE;
+    loop {
+        let found = live::processes_named(name);
+        if !found.is_empty() {
+            return Ok(found);
+        }
+        if Instant::now() >= end {
+            return Err(ExitError::usage(format_args!(
+                "there is no process called '{}'; 'pipemark why' lists running pipelines; to run one: pipemark why 'a | b'",
+                neutral(name)
+            )));
+        }
+        std::thread::sleep(Duration::from_millis(5));
     }
 }
 
@@ -377,16 +410,14 @@ fn watch(
     mut ended: impl FnMut(&Watcher, Instant) -> bool,
 ) -> (Timeline, Option<KeyPress>) {
     let mut timeline = Timeline::default();
-    let mut next = Instant::now() + INTERVAL;
     let key = loop {
         let until = Instant::now() + watcher.pause();
         if ended(watcher, until) {
             break None;
         }
         watcher.sample();
-        if Instant::now() >= next {
+        if watcher.is_interval_over() {
             timeline.add(watcher.close_interval());
-            next += INTERVAL;
             live.show(watcher, &timeline);
         }
         if let Some(key) = live.requested_key() {
@@ -409,12 +440,9 @@ pub fn sample_running(
     keep: Keep<'_>,
     trace: KeepEvidence<'_>,
 ) -> Result<(PipelineReport, Option<KeyPress>), ExitError> {
-    if let Some(stop) = pids.iter().find_map(|&pid| live::refusal(pid)) {
-        return Err(stop);
-    }
     // This program starts no process here, so no guards are needed.
     let interrupt = Interrupt::catch().map_err(ExitError::failed)?;
-    let mut watcher = Watcher::new(Subject::Processes(pids.to_vec()), options.sampling());
+    let mut watcher = options.start_watcher(pids)?;
     let deadline = time.map(|time| Instant::now() + time);
     let mut interrupted = false;
     let mut alive = Instant::now();

@@ -1,0 +1,85 @@
+//! `pipemark why` with many processes, threads and pipes, with processes that come and go, and with a first thread that
+//! has ended. bench/why_sizes.py measures what that costs.
+
+use serde_json::Value;
+
+use crate::program::{pipemark, without_contention};
+use crate::why::{Running, filter};
+
+/// Python that starts `count` children, each with `work`, and waits.
+fn parent(count: usize, work: &str) -> String {
+    format!(
+        "python3 -c 'import os, signal, time
+for n in range({count}):
+    if os.fork() == 0:
+        {work}
+        os._exit(0)
+signal.pause()'"
+    )
+}
+
+fn sample(words: &[&str]) -> Value {
+    without_contention(|| {
+        let ended = pipemark(&[&["why", "--json", "-"], words].concat());
+        assert_eq!(ended.code(), Some(0), "{}", ended.stderr);
+        serde_json::from_str(&ended.stdout).unwrap()
+    })
+}
+
+#[test]
+fn hundreds_of_children_on_one_pipe_are_one_stage() {
+    let children = parent(400, "\n        while os.write(1, b\"x\"): time.sleep(0.5)");
+    let pipeline = Running::new(&format!("{children} | cat"));
+    std::thread::sleep(std::time::Duration::from_secs(1));
+    let report = sample(&[&pipeline.pid()]);
+    let stages = report["stages"].as_array().unwrap();
+    assert_eq!(stages.len(), 2, "{report}");
+    assert_eq!(stages[0]["processes"], 401, "{report}");
+    assert!(report["samples"].as_u64().unwrap() >= 20, "{report}");
+}
+
+#[test]
+fn a_process_whose_first_thread_has_ended_is_a_stage() {
+    // The first thread calls exit(2), which ends that thread only.
+    let leader = "python3 -c 'import ctypes, os, platform, threading, time
+def work():
+    while block := os.read(0, 65536):
+        time.sleep(0.02)
+        while block: block = block[os.write(1, block):]
+    os._exit(0)
+threading.Thread(target=work).start()
+ctypes.CDLL(None).syscall(60 if platform.machine() == \"x86_64\" else 93, 0)'";
+    let pipeline = Running::new(&format!("yes | {leader} | cat"));
+    let report = sample(&[&pipeline.pid()]);
+    assert_eq!(report["stages"].as_array().unwrap().len(), 3, "{report}");
+    assert_eq!((&report["verdict"]["kind"], &report["verdict"]["stage"]), (&"stage".into(), &2.into()), "{report}");
+    assert_eq!(report["verdict"]["reason"], "sleeping", "{report}");
+    assert_eq!(report["stages"][1]["hidden"], false);
+}
+
+#[test]
+fn processes_that_end_while_they_are_looked_for_by_name_are_no_error() {
+    // A copy of a program under another name, which no other test runs.
+    let directory = tempfile::tempdir().unwrap();
+    let program = directory.path().join("comesandgoes");
+    std::fs::copy("/bin/sleep", &program).unwrap();
+    let program = program.to_str().unwrap();
+    let _pipeline = Running::new(&format!("while :; do {program} 0.1; done | cat"));
+    for _ in 0..20 {
+        let ended = pipemark(&["why", "--name", "comesandgoes", "--for", "50ms", "--json", "-"]);
+        assert!(!ended.stderr.contains("there is no process"), "{}", ended.stderr);
+    }
+}
+
+#[test]
+fn the_list_has_a_pipeline_among_thousands_of_processes() {
+    let _others = Running::new(&format!("exec {}", parent(3000, "signal.pause()")));
+    let pipeline = Running::new(&format!("yes | {} | cat", filter("time.sleep(0.02)")));
+    std::thread::sleep(std::time::Duration::from_secs(2));
+    let listed = pipemark(&["why", "--json", "-"]);
+    let listed: Value = serde_json::from_str(&listed.stdout).unwrap();
+    let found = listed.as_array().unwrap().iter().find(|one| one["stages"][1].to_string().contains("time.sleep(0.02)"));
+    assert_eq!(found.unwrap()["stages"].as_array().unwrap().len(), 3, "{listed}");
+    let report = sample(&[&pipeline.pid()]);
+    assert_eq!((&report["verdict"]["kind"], &report["verdict"]["stage"]), (&"stage".into(), &2.into()), "{report}");
+}
