@@ -297,6 +297,7 @@ impl AbPlan {
     fn of(options: &AbOptions) -> Result<AbPlan, ExitError> {
         let AbOptions { commands, choice, around, rounds, judging, .. } = options;
         let typed = TypedCommands {
+            shell: around.shell,
             commands: commands.iter().filter(|text| *text != "--").cloned().collect(),
             names: choice.name.clone(),
             parameters: choice.parameter.clone(),

@@ -1,11 +1,12 @@
 //! The commands to measure: each command that the user typed, for each combination of parameters, with names and hooks.
 
 use pipemark_model::{Capacity, counted, neutral};
+use pipemark_shell::Script;
 
 use crate::hooks::Hooks;
 use crate::pipeline::TimedCommand;
 use crate::placeholders::{self, Parameter, ParameterSetting, combinations, replaced};
-use crate::stages::stages;
+use crate::shell::Shell;
 
 /// A command to measure.
 #[derive(Debug, Clone)]
@@ -28,6 +29,8 @@ pub struct CommandEntry {
 /// each command.
 #[derive(Debug, Clone, Default)]
 pub struct TypedCommands {
+    /// The shell that runs them.
+    pub shell: Shell,
     pub commands: Vec<String>,
     pub names: Vec<String>,
     pub parameters: Vec<Parameter>,
@@ -93,7 +96,7 @@ pub fn entries(typed: &TypedCommands) -> Result<Vec<CommandEntry>, String> {
             all.push(CommandEntry {
                 label: label(typed, at, count, &settings),
                 named: !typed.names.is_empty(),
-                command: TimedCommand { stages: split(&text, capacity)?, capacity },
+                command: TimedCommand { stages: split(&text, capacity, typed.shell)?, capacity },
                 text,
                 hooks: Hooks {
                     setup: of(&typed.setup),
@@ -135,18 +138,37 @@ fn label(typed: &TypedCommands, at: usize, count: usize, settings: &[ParameterSe
 }
 
 /// The command's stages: the whole command without `capacity`, otherwise its parts between the pipes.
-fn split(text: &str, capacity: Option<Capacity>) -> Result<Vec<String>, String> {
+fn split(text: &str, capacity: Option<Capacity>, shell: Shell) -> Result<Vec<String>, String> {
     match capacity {
         None => Ok(vec![text.to_owned()]),
         Some(Capacity::QUOTA) => Err("--capacity quota is for 'pipemark bw'; use a size".to_owned()),
         Some(_) => {
-            let stages = stages(text).map_err(|error| format!("'{}': {error}", neutral(text)))?;
+            let stages = stages(text, shell).map_err(|error| format!("'{}': {error}", neutral(text)))?;
             match stages.len() {
                 1 => Err(format!("'{}' has no pipe for --capacity; omit it", neutral(text))),
                 _ => Ok(stages),
             }
         }
     }
+}
+
+/// The maximum number of stages of a pipeline. Each stage takes a process and two descriptors.
+const MAX_STAGES: usize = 64;
+
+/// The stages of a pipeline, each a command for the shell, so that pipemark can create the pipes between them.
+///
+/// # Errors
+/// A message, when it is not a single pipeline of such stages, or it can't be parsed.
+pub fn stages(text: &str, shell: Shell) -> Result<Vec<String>, String> {
+    let wrap = |what: &dyn std::fmt::Display| {
+        format!("{what} cannot be split into stages; put it in ( ) to make it one stage, or omit --capacity")
+    };
+    let script = Script::parse(text, shell.dialect()).map_err(|error| error.to_string())?;
+    let stages = script.separate_stages().map_err(|error| wrap(&error))?;
+    if stages.len() > MAX_STAGES {
+        return Err(format!("{} stages are too many; at most {MAX_STAGES} can be started", stages.len()));
+    }
+    Ok(stages.into_iter().map(|stage| String::from_utf8_lossy(stage).into_owned()).collect())
 }
 
 /// The index of the command that `--reference` names, by number or by label.
@@ -173,6 +195,46 @@ mod tests {
 
     fn labels(typed: &TypedCommands) -> Vec<String> {
         entries(typed).unwrap().into_iter().map(|entry| entry.label).collect()
+    }
+
+    #[test]
+    fn a_pipeline_is_split_at_its_bars() {
+        let split = |text: &str| stages(text, Shell::Sh).unwrap();
+        assert_eq!(split("seq 9|sort -r | wc -l"), ["seq 9", "sort -r", "wc -l"]);
+        for (text, expected) in [
+            ("grep 'a|b' x | wc", ["grep 'a|b' x", "wc"]),
+            (r#"grep "a|\"|b" x | wc"#, [r#"grep "a|\"|b" x"#, "wc"]),
+            ("echo $(seq 3 | wc; true) | wc", ["echo $(seq 3 | wc; true)", "wc"]),
+            ("echo `seq 3 | wc` | wc", ["echo `seq 3 | wc`", "wc"]),
+            ("(seq 3; seq 4 | wc) | wc", ["(seq 3; seq 4 | wc)", "wc"]),
+            ("echo ${x:-a|b} | wc", ["echo ${x:-a|b}", "wc"]),
+            ("seq 3 2>&1 | wc", ["seq 3 2>&1", "wc"]),
+            ("seq 3 >|x | wc", ["seq 3 >|x", "wc"]),
+            ("find . -name x -exec cat {} + | wc", ["find . -name x -exec cat {} +", "wc"]),
+            ("while read x; do echo; done | wc", ["while read x; do echo; done", "wc"]),
+        ] {
+            assert_eq!(split(text), expected, "{text}");
+        }
+        for (text, word) in [
+            ("", "no command"),
+            ("seq 3 |", "missing"),
+            ("| wc", "unexpected"),
+            ("a; b | c", "list of commands"),
+            ("a && b", "list of commands"),
+            ("a &", "list of commands"),
+            ("a |& b", "|&"),
+            ("a # | b", "comment"),
+            ("cat <<x | wc\nx\n", "here-document"),
+            ("! a | b", "'!'"),
+            ("a 'b", "' is missing"),
+            ("(a", "missing"),
+            ("a &> x | b", "&>"),
+        ] {
+            let error = stages(text, Shell::Sh).unwrap_err();
+            assert!(error.contains(word), "{text}: {error}");
+        }
+        assert!(stages("a &> x | b", Shell::Bash).is_ok());
+        assert!(stages(&["a"; 65].join("|"), Shell::Sh).unwrap_err().contains("65 stages"));
     }
 
     #[test]

@@ -18,8 +18,8 @@ pub const READ_BYTES: usize = 1 << 20;
 /// The maximum number of bytes kept of the beginning, and of the end, of a stream that figures are read from. The bytes
 /// between are only counted.
 const MAX_KEPT: usize = 8 << 20;
-/// The same maximum for a standard error that is only shown.
-const MAX_SHOWN: usize = 32 << 10;
+/// The same maximum for a standard error that is shown.
+pub const MAX_SHOWN: usize = 32 << 10;
 
 /// A stream of the command.
 pub struct OutputStream {

@@ -8,7 +8,7 @@ use pipemark_console::verdict::criterion;
 use pipemark_model::{Better, digits};
 use pipemark_stats::compare::{Comparison, MAX_FACTOR_TO_DECIDE, MAX_RUNS};
 use pipemark_stats::estimate;
-use pipemark_stats::ranking::{BySession, Ranking, against, is_constant};
+use pipemark_stats::ranking::{BySession, Ranking, against, is_constant, ranks_of};
 use pipemark_stats::sessions::MIN_DEGREES_OF_FREEDOM;
 use pipemark_stats::verdict::{Criterion, Verdict};
 
@@ -170,16 +170,28 @@ impl Judge<'_> {
         };
         let compared = |off: f64| against(&of(off), base, criterion).ok();
         let Some(comparisons) = compared(0.0) else { return judged };
-        let ranks = by.then(|| Ranking::of(&of(0.0), base, criterion).ok()).flatten().map(|ranking| ranking.ranks);
         // The error of the shell's measured start widens the interval.
-        let ends: Vec<Vec<Option<Comparison>>> = match self.shell_start.subtracted() {
-            Some([median, low, high]) if kind.key == TIME => {
-                [low - median, high - median].into_iter().filter_map(compared).collect()
-            }
+        let offs = match self.shell_start.subtracted() {
+            Some([median, low, high]) if kind.key == TIME => vec![low - median, high - median],
             _ => Vec::new(),
         };
+        let ends: Vec<Vec<Option<Comparison>>> = offs.iter().filter_map(|off| compared(*off)).collect();
+        if by {
+            let all = offs.iter().chain([&0.0]).map(|off| Ranking::of(&of(*off), base, criterion).ok());
+            if let Some(ranks) = all.collect::<Option<Vec<Ranking>>>().map(ranks_in_all) {
+                among.iter().zip(&ranks).for_each(|(at, rank)| judged[*at].rank = Some(*rank));
+                // Commands whose figures all equal those of the reference are tied with it.
+                judged
+                    .iter_mut()
+                    .filter(|judged| judged.verdict == Some(Verdict::Same))
+                    .for_each(|judged| judged.rank = Some(ranks[base]));
+            }
+            if judged.iter().filter(|judged| judged.rank.is_some()).count() == 1 {
+                // The reference was compared with no command.
+                judged[reference].rank = None;
+            }
+        }
         for (nth, at) in among.iter().enumerate() {
-            judged[*at].rank = ranks.as_ref().map(|ranks| ranks[nth]);
             let Some(comparison) = comparisons[nth] else { continue };
             let all = || ends.iter().filter_map(|other| other[nth]?.judged()).chain(comparison.judged());
             let interval = all().reduce(|one, other| (one.0.min(other.0), one.1.max(other.1)));
@@ -225,6 +237,13 @@ impl Judge<'_> {
         let seconds = self.rounds.round_time.max(Duration::from_millis(1)).as_secs_f64() * per_session * (more - had);
         format!("{smallest}needs about {} s more of measuring ({flag} {more})", seconds.ceil())
     }
+}
+
+/// The ranks from the pairs that are significant in all rankings.
+fn ranks_in_all(rankings: Vec<Ranking>) -> Vec<usize> {
+    let count = rankings.first().map_or(0, |ranking| ranking.better.len());
+    let better = |one: usize, other: usize| rankings.iter().all(|ranking| ranking.better[one][other]);
+    ranks_of(&(0..count).map(|one| (0..count).map(|other| better(one, other)).collect()).collect::<Vec<_>>())
 }
 
 fn subtract(values: &BySession, off: f64) -> BySession {

@@ -6,6 +6,7 @@
 pub mod ab;
 mod cold;
 mod commands;
+mod conclusion;
 pub mod conditions;
 mod counted_events;
 mod drain;
@@ -21,5 +22,4 @@ mod run_figures;
 mod sheet;
 pub mod shell;
 mod shell_start;
-pub mod stages;
 mod standard_error;

@@ -1,14 +1,13 @@
 //! The sheet of `ab`: ranked commands, further figures, a chart over a parameter, and the concluding sentence.
 
-use pipemark_console::verdict::{interval, style};
+use pipemark_console::verdict::style;
 use pipemark_model::{Estimate, Unit, counted, digits, neutral, signed_percent};
 use pipemark_show::{
     Axis, Cell, Chart, ChartKind, Column, Fit, Grid, Note, Point, RowGroup, Scale, Series, SeriesRole, Sheet, Style,
     Table,
 };
-use pipemark_stats::compare::Comparison;
-use pipemark_stats::verdict::Verdict;
 
+use crate::conclusion::{conclusion, shown_interval};
 use crate::result::{AbResult, CommandResult, FigureResult};
 use crate::run_figures::{FigureKind, FigureUnit, TIME};
 
@@ -173,11 +172,6 @@ fn judged_interval(figure: Option<&FigureResult>) -> Cell {
     Cell::shown(figure.and_then(|figure| shown_interval(&figure.comparison?)).unwrap_or_default())
 }
 
-/// The interval of the change; `None` if there are too few runs, which a note reports.
-fn shown_interval(comparison: &Comparison) -> Option<String> {
-    comparison.judged().or(comparison.low.zip(comparison.high)).map(|_| interval(comparison))
-}
-
 fn verdict(figure: Option<&FigureResult>) -> Cell {
     figure
         .and_then(|figure| figure.verdict)
@@ -330,7 +324,7 @@ fn notes(result: &AbResult, kinds: &[FigureKind], by: &FigureKind) -> Vec<Note> 
             notes.push(Note::new("!", Style::Caution, &format!("{}: {why}", command.label)));
         }
     }
-    notes.extend(conclusion(result, by).map(plain));
+    notes.extend(conclusion(&result.commands, &result.reference, by).map(plain));
     notes
 }
 
@@ -382,78 +376,4 @@ fn start_note(result: &AbResult) -> Option<Note> {
             "{taken} For times under 5 ms, this adds an error of up to {percent} %; --shell none avoids the error."
         ),
     ))
-}
-
-/// The last line: compares the two commands, or the best of several commands with the reference.
-fn conclusion(result: &AbResult, by: &FigureKind) -> Option<String> {
-    let reference = result.commands.iter().find(|command| command.label == result.reference)?;
-    let best = match result.commands.as_slice() {
-        [_] => return None,
-        [_, _] => result.commands.iter().find(|command| command.label != reference.label)?,
-        all => {
-            let first: Vec<&CommandResult> = all.iter().filter(|command| command.rank == Some(1)).collect();
-            match first.as_slice() {
-                [] => return None,
-                [one] if one.label != reference.label => *one,
-                [one] => {
-                    let ran = all.iter().filter(|command| command.failed.is_none()).count();
-                    let others = if ran == all.len() { "" } else { " that ran" };
-                    return (ran > 1)
-                        .then(|| format!("{} is best: better than every other command{others}.", one.label));
-                }
-                several => {
-                    let labels: Vec<&str> = several.iter().map(|command| command.label.as_str()).collect();
-                    return Some(format!("Tied for first place: {}.", labels.join(", ")));
-                }
-            }
-        }
-    };
-    let figure = result.judged(best)?;
-    let (comparison, verdict) = (figure.comparison?, figure.verdict?);
-    match by.key == TIME {
-        true => time_sentence(&reference.label, &best.label, &comparison, verdict),
-        false => Some(format!(
-            "{}: {} {} %{} compared with {}: {}",
-            best.label,
-            by.heading,
-            signed_percent(comparison.change),
-            shown_interval(&comparison).map_or_else(String::new, |interval| format!(" ({interval})")),
-            reference.label,
-            verdict.name()
-        )),
-    }
-}
-
-/// The sentence that says how many times as fast one command is as the other, with the interval.
-fn time_sentence(a: &str, b: &str, comparison: &Comparison, verdict: Verdict) -> Option<String> {
-    let time = 1.0 + comparison.change;
-    let Some((low, high)) = comparison.judged() else {
-        return Some(format!("{b} takes {} times as long as {a}: {}", digits(time), verdict.name()));
-    };
-    let (low, high) = (1.0 + low, 1.0 + high);
-    Some(match verdict {
-        Verdict::Better => {
-            format!(
-                "{b} ran {}× as fast as {a} ({} to {}): better",
-                digits(1.0 / time),
-                digits(1.0 / high),
-                digits(1.0 / low)
-            )
-        }
-        Verdict::Worse => {
-            format!("{a} ran {}× as fast as {b} ({} to {}): {b} is worse", digits(time), digits(low), digits(high))
-        }
-        Verdict::Same => {
-            format!("{a} and {b} are equally fast: {b} takes {} to {} times as long", digits(low), digits(high))
-        }
-        Verdict::Inconclusive => {
-            format!(
-                "{b} takes {} times as long as {a} ({} to {}): {}",
-                digits(time),
-                digits(low),
-                digits(high),
-                verdict.name()
-            )
-        }
-    })
 }

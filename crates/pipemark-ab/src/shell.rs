@@ -1,6 +1,8 @@
 //! The shell that starts a command, if any.
 
 use clap::ValueEnum;
+use pipemark_model::neutral;
+use pipemark_shell::{Dialect, ShellError, quote_bytes, split_without_shell};
 use serde::Serialize;
 
 /// The shell.
@@ -27,11 +29,21 @@ impl Shell {
         match self {
             Shell::Sh => with("/bin/sh"),
             Shell::Bash => with("bash"),
-            Shell::None => match shlex::split(text) {
-                Some(words) if !words.is_empty() => Ok(words),
-                Some(_) => Err("the command is empty; with --shell none, write a program to start".to_owned()),
-                None => Err(format!("'{text}': a closing quote, or a character after a backslash, is missing")),
+            Shell::None => match split_without_shell(text.as_bytes()) {
+                Ok(words) => Ok(words.into_iter().map(|word| String::from_utf8_lossy(&word).into_owned()).collect()),
+                Err(ShellError::Empty) => {
+                    Err("the command is empty; with --shell none, write a program to start".to_owned())
+                }
+                Err(error) => Err(format!("'{}': {error}", neutral(text))),
             },
+        }
+    }
+
+    /// The dialect of its commands. Without a shell, what is special in sh is too.
+    pub fn dialect(self) -> Dialect {
+        match self {
+            Shell::None | Shell::Sh => Dialect::Posix,
+            Shell::Bash => Dialect::Bash,
         }
     }
 
@@ -39,7 +51,10 @@ impl Shell {
     pub fn empty_command(self) -> Option<String> {
         match self {
             Shell::None => None,
-            Shell::Sh | Shell::Bash => shlex::try_join(self.words("").ok()?.iter().map(String::as_str)).ok(),
+            Shell::Sh | Shell::Bash => {
+                let quoted = |word: &String| quote_bytes(word.as_bytes(), Dialect::Posix).ok();
+                Some(self.words("").ok()?.iter().map(quoted).collect::<Option<Vec<String>>>()?.join(" "))
+            }
         }
     }
 }

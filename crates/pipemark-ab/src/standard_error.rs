@@ -1,5 +1,6 @@
 //! The text that commands write to standard error. Each text is printed once, however many runs write it.
 
+use std::borrow::Cow;
 use std::io::{Write, stderr};
 
 use sha2::{Digest, Sha256};
@@ -7,9 +8,9 @@ use sha2::{Digest, Sha256};
 use pipemark_console::{Progress, say};
 use pipemark_model::{counted, neutral};
 
-use crate::commands::CommandEntry;
+use crate::commands::{CommandEntry, stages};
+use crate::drain::MAX_SHOWN;
 use crate::shell::Shell;
-use crate::stages::stages;
 
 /// The maximum number of texts printed per command. Some commands write a different text in each run.
 const MAX_TEXTS: usize = 10;
@@ -84,7 +85,7 @@ impl Messages {
             // The user's program may write anything to the user's terminal. If standard error is closed, there is
             // nothing to do.
             let mut out = stderr().lock();
-            let _ = out.write_all(text);
+            let _ = out.write_all(&shortened(text));
             if !text.ends_with(b"\n") {
                 let _ = out.write_all(b"\n");
             }
@@ -107,10 +108,22 @@ impl Messages {
     }
 }
 
+/// The text, without the middle of a text of more than twice [`MAX_SHOWN`] bytes. Figures are read from much longer
+/// texts than anyone reads.
+fn shortened(text: &[u8]) -> Cow<'_, [u8]> {
+    let omitted = text.len().saturating_sub(2 * MAX_SHOWN);
+    if omitted == 0 {
+        return text.into();
+    }
+    let (beginning, rest) = text.split_at(MAX_SHOWN);
+    let note = format!("\n[{omitted} bytes omitted]\n");
+    [beginning, note.as_bytes(), &rest[omitted..]].concat().into()
+}
+
 /// Whether the shell runs a pipeline that could be split, and no option in it (such as pipefail) reports the failure of
 /// each stage.
 fn hides_failures(entry: &CommandEntry, shell: Shell) -> bool {
-    let is_pipeline = stages(&entry.text).is_ok_and(|stages| stages.len() > 1);
+    let is_pipeline = stages(&entry.text, shell).is_ok_and(|stages| stages.len() > 1);
     shell != Shell::None && entry.command.stages.len() == 1 && is_pipeline
 }
 

@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 pub mod changes;
+pub mod clusters;
 pub mod compare;
 pub mod diff;
 pub mod drift;

@@ -24,9 +24,16 @@ pub type BySession = Vec<Vec<f64>>;
 pub struct Ranking {
     /// Each command against the reference; `None` for the reference.
     pub comparisons: Vec<Option<Comparison>>,
-    /// The rank of each command: one more than the number of commands that are significantly better. Tied commands
-    /// share a rank.
+    /// The rank of each command, as [`ranks_of`] defines it.
     pub ranks: Vec<usize>,
+    /// `better[a][b]` is whether command `a` is significantly better than command `b`.
+    pub better: Vec<Vec<bool>>,
+}
+
+/// The rank of each command: one more than the number of commands that are significantly better. Tied commands share a
+/// rank. `better[a][b]` is whether command `a` is better than command `b`.
+pub fn ranks_of(better: &[Vec<bool>]) -> Vec<usize> {
+    (0..better.len()).map(|command| 1 + better.iter().filter(|than| than[command]).count()).collect()
 }
 
 impl Ranking {
@@ -38,18 +45,17 @@ impl Ranking {
         let comparisons = against(commands, reference, criterion)?;
         let pairs = Pairs::of(commands, criterion);
         let pair = |base: usize, new: usize| pairs.compare(&commands[base], &commands[new]);
-        let mut ranks = vec![1; commands.len()];
-        for base in 0..commands.len() {
-            for new in base + 1..commands.len() {
-                let known = comparisons[new].filter(|_| base == reference);
-                match known.map_or_else(|| pair(base, new), Ok)?.verdict {
-                    Verdict::Better => ranks[base] += 1,
-                    Verdict::Worse => ranks[new] += 1,
-                    Verdict::Same | Verdict::Inconclusive => {}
-                }
+        let mut better = vec![vec![false; commands.len()]; commands.len()];
+        let pairs_of_all = (0..commands.len()).flat_map(|base| (base + 1..commands.len()).map(move |new| (base, new)));
+        for (base, new) in pairs_of_all {
+            let known = comparisons[new].filter(|_| base == reference);
+            match known.map_or_else(|| pair(base, new), Ok)?.verdict {
+                Verdict::Better => better[new][base] = true,
+                Verdict::Worse => better[base][new] = true,
+                Verdict::Same | Verdict::Inconclusive => {}
             }
         }
-        Ok(Ranking { comparisons, ranks })
+        Ok(Ranking { comparisons, ranks: ranks_of(&better), better })
     }
 }
 

@@ -16,6 +16,7 @@ use pipemark_model::{Document, Value};
 
 pub use change::{Change, ChangeGroup, Diff, Missing, Origin, Side};
 pub use circumstances::disturbances;
+pub use trial_figures::check;
 
 /// One side of a comparison: one document for each session, and the settings that select trials in them.
 #[derive(Debug, Clone, Copy)]

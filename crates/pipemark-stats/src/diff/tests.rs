@@ -21,6 +21,7 @@ fn document(trials: Vec<Record>) -> Document {
                 across: None,
                 headline: false,
                 gains: None,
+                known: Vec::new(),
             });
         }
     }

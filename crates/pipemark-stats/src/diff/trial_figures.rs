@@ -1,8 +1,8 @@
 //! Reads one figure per run of a trial. Each figure is checked, because a stored file may contain anything.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
-use pipemark_model::{Mode, Record, Sample, Status};
+use pipemark_model::{Document, Mode, Record, Sample, Status};
 
 use crate::compare::MAX_RUNS;
 use crate::diff::DiffRefusal;
@@ -33,13 +33,18 @@ pub(super) fn reason_unmeasured(record: &Record) -> Option<String> {
 
 /// The figures of a trial that was measured. `whose` names the trial in error messages.
 pub(super) fn figures(record: &Record, whose: &str) -> Result<FiguresByRound, DiffRefusal> {
-    let damaged = |what: String| DiffRefusal(format!("{whose}: {what}; the file is damaged"));
     if record.samples.len() > MAX_RUNS {
         return Err(DiffRefusal(format!(
             "{whose}: {} runs are too many to compare; measure with at most --runs {MAX_RUNS}",
             record.samples.len()
         )));
     }
+    checked_figures(record, whose)
+}
+
+/// As [`figures`], for any number of runs.
+fn checked_figures(record: &Record, whose: &str) -> Result<FiguresByRound, DiffRefusal> {
+    let damaged = |what: String| DiffRefusal(format!("{whose}: {what}; the file is damaged"));
     let mut figures = FiguresByRound::new();
     for sample in &record.samples {
         let figure = match record.job.mode() {
@@ -52,6 +57,27 @@ pub(super) fn figures(record: &Record, whose: &str) -> Result<FiguresByRound, Di
         }
     }
     Ok(figures)
+}
+
+/// Checks that the figures of a document are possible, and that no trial and no round occurs twice. A document from a
+/// file may contain anything.
+///
+/// # Errors
+/// The first fault, as a message for the user.
+pub fn check(document: &Document) -> Result<(), DiffRefusal> {
+    let mut seen = HashSet::new();
+    for record in &document.trials {
+        let id = record.job.id();
+        if reason_unmeasured(record).is_none() {
+            checked_figures(record, &format!("trial '{id}'"))?;
+        }
+        if let Some((experiment, id)) = seen.replace((record.experiment.as_str(), id)) {
+            return Err(DiffRefusal(format!(
+                "it has several trials for '{id}' of the experiment '{experiment}'; the file is damaged"
+            )));
+        }
+    }
+    Ok(())
 }
 
 fn throughput(sample: &Sample) -> Result<f64, String> {
