@@ -1,0 +1,275 @@
+//! Executable files and libraries: their sections for unwinding, and the names of their functions. Files are untrusted, so
+//! everything read from them is bounded.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::File;
+use std::io::{self, Read, Seek, SeekFrom};
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use object::read::ReadCache;
+use object::{Object, ObjectSection, ObjectSegment, ObjectSymbol, SymbolKind};
+
+use crate::calls::Calls;
+use crate::maps::{Maps, file_name};
+
+/// The maximum number of files that are read.
+const MAX_IMAGES: usize = 256;
+/// The maximum number of bytes that are read of a file. The tables of the largest browsers are smaller.
+const MAX_READ: u64 = 96 << 20;
+/// The maximum size of a section for unwinding, in bytes.
+const MAX_SECTION: u64 = 16 << 20;
+/// The maximum number of symbols of a table.
+const MAX_SYMBOLS: usize = 2_000_000;
+/// The maximum length of a name, in bytes. Names of C++ and Rust may be longer, but their beginnings tell enough.
+const MAX_NAME: usize = 512;
+
+/// A section for unwinding.
+#[derive(Debug, Clone)]
+pub struct UnwindSection {
+    /// Its addresses as in the file.
+    pub addresses: Range<u64>,
+    pub bytes: Arc<[u8]>,
+}
+
+/// The sections for unwinding.
+#[derive(Debug, Default)]
+pub struct UnwindSections {
+    pub eh_frame: Option<UnwindSection>,
+    pub eh_frame_hdr: Option<UnwindSection>,
+    pub got: Option<Range<u64>>,
+    pub text: Option<Range<u64>>,
+}
+
+/// A part of the file and the address at which it is loaded.
+#[derive(Debug)]
+struct Segment {
+    file: Range<u64>,
+    address: u64,
+}
+
+/// An executable file or a library.
+#[derive(Debug, Default)]
+pub struct Image {
+    /// The file's name without directories.
+    pub name: String,
+    file: Option<File>,
+    build_id: Option<Vec<u8>>,
+    segments: Vec<Segment>,
+    unwind: UnwindSections,
+    /// The functions at the addresses that samples have.
+    functions: BTreeMap<u64, Arc<str>>,
+    /// The functions that the calls at these addresses call.
+    called: BTreeMap<u64, Arc<str>>,
+}
+
+impl Image {
+    /// The function at an address; `None` if no symbol covers it.
+    pub fn function(&self, address: u64) -> Option<&Arc<str>> {
+        self.functions.get(&address)
+    }
+
+    /// The function that is called by the call whose last byte is at this address; `None` if unknown.
+    pub fn called(&self, address: u64) -> Option<&Arc<str>> {
+        self.called.get(&address)
+    }
+}
+
+/// The images that samples have touched.
+#[derive(Debug, Default)]
+pub struct Images {
+    images: Vec<Image>,
+    known: BTreeMap<(PathBuf, u64), usize>,
+}
+
+impl Images {
+    pub fn get(&self, image: usize) -> Option<&Image> {
+        self.images.get(image)
+    }
+
+    /// The image of a mapped file, read at the first call.
+    pub fn of(&mut self, maps: &Maps, path: &Path, inode: u64) -> usize {
+        if let Some(&known) = self.known.get(&(path.to_owned(), inode)) {
+            return known;
+        }
+        let mut image = Image { name: file_name(path), ..Image::default() };
+        if self.images.len() < MAX_IMAGES
+            && let Some(file) = maps.open(path, inode)
+        {
+            // A file that can't be parsed still has a name.
+            let _ = image.read(file);
+        }
+        self.images.push(image);
+        self.known.insert((path.to_owned(), inode), self.images.len() - 1);
+        self.images.len() - 1
+    }
+
+    /// The address, as in the file, of the byte at this position in the file.
+    pub fn address_of(&self, image: usize, position: u64) -> u64 {
+        let holds = |segment: &&Segment| segment.file.contains(&position);
+        // Mappings begin at a page, segments may begin within it.
+        let begins_in = |segment: &&Segment| segment.file.start & !0xffff == position & !0xffff;
+        let segments = &self.images[image].segments;
+        let found = segments.iter().find(holds).or_else(|| segments.iter().find(begins_in));
+        found.map_or(position, |segment| position.wrapping_sub(segment.file.start).wrapping_add(segment.address))
+    }
+
+    pub fn unwind_sections(&self, image: usize) -> &UnwindSections {
+        &self.images[image].unwind
+    }
+
+    /// Finds the names of functions at these addresses, and of those that they call.
+    pub fn resolve(&mut self, addresses: impl Iterator<Item = (usize, u64)>) {
+        let mut wanted: BTreeMap<usize, BTreeSet<u64>> = BTreeMap::new();
+        for (image, address) in addresses {
+            wanted.entry(image).or_default().insert(address);
+        }
+        for (image, addresses) in wanted {
+            let addresses: Vec<u64> = addresses.into_iter().collect();
+            self.images[image].resolve(&addresses);
+        }
+    }
+}
+
+impl Image {
+    fn read(&mut self, file: File) -> object::Result<()> {
+        let cache = ReadCache::new(Bounded::new(&file));
+        let object = object::File::parse(&cache)?;
+        self.segments = object
+            .segments()
+            .map(|segment| {
+                let (start, size) = segment.file_range();
+                Segment { file: start..start.saturating_add(size), address: segment.address() }
+            })
+            .collect();
+        let addresses = |name: &str| {
+            let section = object.section_by_name(name)?;
+            Some(section.address()..section.address().saturating_add(section.size()))
+        };
+        let section = |name: &str| {
+            let section = object.section_by_name(name).filter(|section| section.size() <= MAX_SECTION)?;
+            let bytes: Arc<[u8]> = section.data().ok()?.into();
+            Some(UnwindSection {
+                addresses: section.address()..section.address().saturating_add(bytes.len() as u64),
+                bytes,
+            })
+        };
+        self.unwind = UnwindSections {
+            eh_frame: section(".eh_frame"),
+            eh_frame_hdr: section(".eh_frame_hdr"),
+            got: addresses(".got"),
+            text: addresses(".text"),
+        };
+        self.build_id = object.build_id().ok().flatten().filter(|id| id.len() > 1).map(<[u8]>::to_vec);
+        self.file = Some(file);
+        Ok(())
+    }
+
+    /// Finds the names of the functions at these addresses, which are sorted.
+    fn resolve(&mut self, addresses: &[u64]) {
+        let mut called = BTreeMap::new();
+        // Errors leave the names unknown.
+        if let Some(file) = &self.file {
+            let _ = resolve_in(file, addresses, &mut self.functions);
+            let _ = self.find_called(file, addresses, &mut called);
+        }
+        if self.functions.len() < addresses.len()
+            && let Some(debug) = self.build_id.as_deref().and_then(debug_file)
+        {
+            let _ = resolve_in(&debug, addresses, &mut self.functions);
+        }
+        self.called = called;
+    }
+
+    /// The position in the file of an address.
+    fn position_of(&self, address: u64) -> Option<u64> {
+        self.segments.iter().find_map(|segment| {
+            let position = address.checked_sub(segment.address)?.checked_add(segment.file.start)?;
+            segment.file.contains(&position).then_some(position)
+        })
+    }
+
+    /// Finds the functions that the calls at these addresses call.
+    fn find_called(&self, file: &File, addresses: &[u64], called: &mut BTreeMap<u64, Arc<str>>) -> object::Result<()> {
+        let cache = ReadCache::new(Bounded::new(file));
+        let object = object::File::parse(&cache)?;
+        let position = |address| self.position_of(address);
+        let calls = Calls::new(&object, &cache, &position);
+        for &address in addresses {
+            if let Some(name) = calls.called(address) {
+                called.insert(address, function_name(name).into());
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Reads the symbols of a file, and adds those that cover an address.
+fn resolve_in(file: &File, addresses: &[u64], functions: &mut BTreeMap<u64, Arc<str>>) -> object::Result<()> {
+    let cache = ReadCache::new(Bounded::new(file));
+    let object = object::File::parse(&cache)?;
+    let symbols = object.symbols().take(MAX_SYMBOLS).chain(object.dynamic_symbols().take(MAX_SYMBOLS));
+    for symbol in symbols {
+        let is_function = matches!(symbol.kind(), SymbolKind::Text | SymbolKind::Unknown) && symbol.is_definition();
+        // Without a size, a symbol might cover the functions behind it whose names were stripped.
+        if !is_function || symbol.size() == 0 {
+            continue;
+        }
+        let end = symbol.address().saturating_add(symbol.size());
+        let first = addresses.partition_point(|&address| address < symbol.address());
+        for &address in addresses[first..].iter().take_while(|&&address| address < end) {
+            if functions.contains_key(&address) {
+                continue;
+            }
+            let Ok(name) = symbol.name_bytes() else { break };
+            functions.insert(address, function_name(name).into());
+        }
+    }
+    Ok(())
+}
+
+/// A function's name as its author wrote it, without the hash that Rust adds and without control characters.
+fn function_name(name: &[u8]) -> String {
+    let name = String::from_utf8_lossy(&name[..name.len().min(MAX_NAME)]);
+    // Versions of glibc's symbols: memcpy@@GLIBC_2.14.
+    let name = name.split('@').next().unwrap_or_default();
+    let name = format!("{:#}", rustc_demangle::demangle(name));
+    name.chars().filter(|c| !c.is_control()).take(MAX_NAME).collect()
+}
+
+/// The file with debugging symbols that a distribution's package has installed.
+fn debug_file(build_id: &[u8]) -> Option<File> {
+    use std::fmt::Write;
+    let mut rest = String::new();
+    for byte in build_id.get(1..)? {
+        let _ = write!(rest, "{byte:02x}");
+    }
+    File::open(format!("/usr/lib/debug/.build-id/{:02x}/{rest}.debug", build_id[0])).ok()
+}
+
+/// A file of which at most [`MAX_READ`] bytes are read.
+struct Bounded<'a> {
+    file: &'a File,
+    left: u64,
+}
+
+impl Bounded<'_> {
+    fn new(file: &File) -> Bounded<'_> {
+        Bounded { file, left: MAX_READ }
+    }
+}
+
+impl Read for Bounded<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let length = self.file.read(buffer)?;
+        self.left = self.left.checked_sub(length as u64).ok_or_else(|| io::Error::other("too much to read"))?;
+        Ok(length)
+    }
+}
+
+impl Seek for Bounded<'_> {
+    fn seek(&mut self, position: SeekFrom) -> io::Result<u64> {
+        self.file.seek(position)
+    }
+}

@@ -1,0 +1,87 @@
+//! The frames of a sample's kernel code, and their names.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::File;
+use std::io::{BufRead, BufReader, Read};
+use std::sync::Arc;
+
+use crate::stack::RawFrame;
+
+/// The maximum size of /proc/kallsyms, in bytes; with many modules it has about 15 MB.
+const MAX_SYMBOLS: u64 = 64 << 20;
+/// Addresses in the kernel are at least this; values above [`MARKS`] are marks between parts of a call chain.
+const KERNEL: u64 = 1 << 63;
+const MARKS: u64 = u64::MAX - 4095;
+
+/// The kernel's frames in a call chain of perf_event_open(2), the innermost first.
+pub fn frames(chain: &[u64]) -> Vec<RawFrame> {
+    chain.iter().copied().filter(|address| (KERNEL..MARKS).contains(address)).map(RawFrame::Kernel).collect()
+}
+
+/// The names of the kernel's functions at these addresses. None if the kernel hides its addresses
+/// (/proc/sys/kernel/kptr_restrict).
+pub fn names(addresses: impl Iterator<Item = u64>) -> BTreeMap<u64, Arc<str>> {
+    let wanted: Vec<u64> = addresses.collect::<BTreeSet<u64>>().into_iter().collect();
+    if wanted.is_empty() {
+        return BTreeMap::new();
+    }
+    let Ok(file) = File::open("/proc/kallsyms") else { return BTreeMap::new() };
+    nearest(BufReader::with_capacity(1 << 16, file.take(MAX_SYMBOLS)), &wanted)
+}
+
+/// For each of the sorted addresses, the function with the highest address that isn't above it.
+fn nearest(mut symbols: impl BufRead, wanted: &[u64]) -> BTreeMap<u64, Arc<str>> {
+    let mut best: Vec<(u64, Option<Arc<str>>)> = vec![(0, None); wanted.len()];
+    let mut line = Vec::new();
+    while symbols.read_until(b'\n', &mut line).is_ok_and(|length| length > 0) {
+        if let Some((address, name)) = function(&line) {
+            // The distance of a function's first and last instruction is far below 1 MiB.
+            let first = wanted.partition_point(|&one| one < address);
+            let mut shared: Option<Arc<str>> = None;
+            for (best, _) in
+                best[first..].iter_mut().zip(&wanted[first..]).take_while(|(_, one)| **one - address < 1 << 20)
+            {
+                if address > best.0 {
+                    let name = shared.get_or_insert_with(|| String::from_utf8_lossy(name).into());
+                    *best = (address, Some(name.clone()));
+                }
+            }
+        }
+        line.clear();
+    }
+    wanted.iter().zip(best).filter_map(|(&address, (_, name))| Some((address, name?))).collect()
+}
+
+/// The address and name of a line of /proc/kallsyms; `None` if it isn't a function, or the address is hidden.
+fn function(line: &[u8]) -> Option<(u64, &[u8])> {
+    let (address, rest) = line.split_at_checked(16)?;
+    let is_function = matches!(rest.get(1)?, b't' | b'T' | b'w' | b'W');
+    let mut value = 0;
+    for digit in address {
+        value = value << 4 | u64::from(char::from(*digit).to_digit(16)?);
+    }
+    let name = rest.get(3..)?.split(|byte| byte.is_ascii_whitespace()).next()?;
+    (is_function && value != 0).then_some((value, name))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn finds_the_function_at_or_below_an_address() {
+        let symbols = b"ffffffff81000000 T first\nffffffff81000100 D data\nffffffff81000200 t second\t[module]\n";
+        let (inside, start, below) = (0xffff_ffff_8100_0180, 0xffff_ffff_8100_0200, 0xffff_ffff_80ff_ffff);
+        let found = nearest(&symbols[..], &[below, inside, start]);
+        assert_eq!(found.get(&inside).map(|name| &**name), Some("first"));
+        assert_eq!(found.get(&start).map(|name| &**name), Some("second"));
+        assert_eq!(found.get(&below), None);
+        assert!(nearest(&b"0000000000000000 T hidden\n"[..], &[inside]).is_empty());
+    }
+
+    #[test]
+    fn marks_are_no_frames() {
+        // PERF_CONTEXT_KERNEL and PERF_CONTEXT_USER.
+        assert_eq!(frames(&[u64::MAX - 127, 0xffff_ffff_8100_0000, u64::MAX - 511, 4]).len(), 1);
+    }
+}
