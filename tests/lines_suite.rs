@@ -57,7 +57,10 @@ fn every_feed_passes_through_our_filters_and_the_sink() {
 #[test]
 #[ignore = "long"]
 fn long_every_feed_passes_through_our_filters_and_the_sink() {
-    pass_through(&["yes-short", "yes-middle", "yes-long", "file", "zcat"], &["sink", "lines-1", "lines-all"]);
+    pass_through(
+        &["yes-short", "yes-middle", "yes-long", "file", "zcat", "throughput-sh"],
+        &["sink", "lines-1", "lines-all"],
+    );
 }
 
 fn pass_through(feeds: &[&str], filters: &[&str]) {

@@ -116,6 +116,6 @@ int main(int argc, char **argv) {
     if (waitpid(pid, &status, 0) < 0 || status != 0)
         errx(EXIT_FAILURE, "the child failed");
     source_close(&source);
-    report("gcc " __VERSION__, &answer, ns, capacity);
+    report(COMPILER, &answer, ns, capacity);
     return EXIT_SUCCESS;
 }

@@ -39,6 +39,13 @@ struct source source_open(const struct options *options);
 const unsigned char *source_block(struct source *source, uint64_t number, size_t length);
 void source_close(struct source *source);
 
+/* The compiler that compiled the program. */
+#ifdef __clang__
+#define COMPILER "clang " __clang_version__
+#else
+#define COMPILER "gcc " __VERSION__
+#endif
+
 /* The monotonic clock in nanoseconds. */
 int64_t now_ns(void);
 /* Prints the result line that the contract requires. The capacity is in bytes. */

@@ -30,6 +30,15 @@
 
 namespace stream {
 
+// The compiler that compiled the program.
+#ifdef __clang__
+inline constexpr const char *compiler = "clang++";
+inline constexpr const char *version = __clang_version__;
+#else
+inline constexpr const char *compiler = "g++";
+inline constexpr const char *version = __VERSION__;
+#endif
+
 enum class Pattern { position, document };
 
 struct Options {
@@ -82,7 +91,7 @@ inline Options parse_options(std::span<char *> arguments) {
 // Memory for one block, starting on a page.
 class Block {
   public:
-    explicit Block(std::size_t size) : memory_(new(page) std::byte[size]{}), size_(size) {}
+    explicit Block(std::size_t size) : memory_(new (page) std::byte[size]{}), size_(size) {}
     Block(const Block &) = delete;
     Block &operator=(const Block &) = delete;
     ~Block() { ::operator delete[](memory_, page); }
@@ -229,9 +238,9 @@ inline void parent(const Options &options, Descriptor data, const Descriptor &ba
     int status = 0;
     if (::waitpid(pid, &status, 0) < 0 || status != 0 || answered.size() != sizeof answer)
         throw std::runtime_error("the child failed");
-    std::printf("{\"language\":\"C++\",\"runtime\":\"g++ %s\",\"bytes\":%llu,\"ns\":%lld,\"checksum\":\"%016llx\","
+    std::printf("{\"language\":\"C++\",\"runtime\":\"%s %s\",\"bytes\":%llu,\"ns\":%lld,\"checksum\":\"%016llx\","
                 "\"capacity\":%d}\n",
-                __VERSION__, static_cast<unsigned long long>(answer.bytes), static_cast<long long>(ns),
+                compiler, version, static_cast<unsigned long long>(answer.bytes), static_cast<long long>(ns),
                 static_cast<unsigned long long>(answer.checksum), capacity);
     if (std::fflush(stdout) != 0)
         throw std::system_error(errno, std::generic_category(), "cannot write the result");

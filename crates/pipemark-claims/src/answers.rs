@@ -6,8 +6,9 @@
 //! limited: of the trials that decide a claim, at most one in twenty is expected to decide wrongly (the false coverage
 //! rate of Benjamini and Yekutieli, 2005).
 //!
-//! If a figure includes the start of the processes, runs in which the start takes more than 5 % of the time don't
-//! answer the claim, whatever their scale. Nor do runs of a few milliseconds.
+//! Each trial is compared with one that differs in what the claim is about and in nothing else. If a figure includes the
+//! start of the processes, runs in which the start takes more than 5 % of the time don't answer the claim, whatever
+//! their scale. Nor do runs of a few milliseconds, or fewer than five runs; a suite can ask for more, not for less.
 
 use pipemark_model::{
     Answer, ByteSize, Claim, ClaimVerdict, Evidence, Figure, Key, MAX_START, Record, Sample, Unit, Volume, Which,
@@ -63,14 +64,14 @@ fn covered_trials<'a>(claim: &Claim, records: &'a [Record]) -> Vec<(&'a Record, 
     if claim.open.is_some() || claim.shown_by.is_some() {
         return Vec::new();
     }
-    let alone = claim.to.is_none() && !["gain", "ratio"].contains(&claim.figure.as_str());
+    let alone = !claim.is_compared() && !["gain", "ratio"].contains(&claim.figure.as_str());
     let covered = records.iter().filter(|record| claim.covers(&record.experiment, &record.job));
     covered
         .filter_map(|record| {
             let mut of_experiment = records.iter().filter(|other| other.experiment == record.experiment);
-            let base = match &claim.to {
-                Some(_) => of_experiment.find(|other| claim.has_base(&record.job, &other.job)),
-                None => {
+            let base = match claim.is_compared() {
+                true => of_experiment.find(|other| claim.has_base(&record.job, &other.job)),
+                false => {
                     of_experiment.find(|other| record.baseline.as_ref() == Some(&other.id) && other.id != record.id)
                 }
             };
@@ -120,6 +121,9 @@ fn answer(claim: &Claim, records: &[Record], family: Family) -> Answer {
     let mut here = in_words(claim, &evidence, records);
     here.push_str(&volumes(&evidence, records));
     let missing = covered.len() - evidence.len();
+    let few = evidence.iter().filter(|one| one.with_all_others.is_none()).count();
+    // A missing trial could have the highest or lowest figure.
+    let verdict = if claim.which != Which::Each && missing + few > 0 { ClaimVerdict::NotMeasured } else { verdict };
     if missing > 0 {
         here.push_str(&format!("; {missing} of {} not measured", covered.len()));
     }
@@ -172,10 +176,10 @@ fn shortfall(claim: &Claim, record: &Record) -> Option<Shortfall> {
     };
     let volume = record.job.volume();
     let bytes = middle(&|sample| Some(sample.bytes as f64))?;
-    if let Some(least) = claim.least {
-        let needs = least as f64;
-        let total = Volume::Total(ByteSize(bytes as u64));
-        return (bytes < needs).then(|| Shortfall::of(total, (bytes, needs), None));
+    let block = record.job.block().map_or(1, |block| block.0);
+    let least = claim.least.max(claim.least_blocks.map(|blocks| blocks.saturating_mul(block)));
+    if let Some(needs) = least.map(|least| least as f64).filter(|needs| bytes < *needs) {
+        return Some(Shortfall::of(Volume::Total(ByteSize(bytes as u64)), (bytes, needs), None));
     }
     let inside = middle(&|sample| Some(sample.ns as f64))?;
     let includes_start = record.job.chain().is_some() && INCLUDE_START.contains(&claim.figure.as_str());
@@ -296,7 +300,7 @@ fn verdict(claim: &Claim, (low, high): (f64, f64)) -> ClaimVerdict {
     let neutral = match claim.figure.as_str() {
         "gain" => Some(0.0),
         "ratio" => Some(1.0),
-        _ => claim.to.is_some().then_some(1.0),
+        _ => claim.is_compared().then_some(1.0),
     };
     let reversed = neutral.is_some_and(|none| from >= none && high < none || to <= none && low > none);
     match () {
@@ -368,6 +372,9 @@ fn in_words(claim: &Claim, evidence: &[Evidence], records: &[Record]) -> String 
         };
         let interval = match ends {
             Some((low, high)) if low == high => None,
+            Some(ends) if spans_too_much(claim, ends) => {
+                Some(format!("the interval spans more than a factor of {MAX_SPAN}"))
+            }
             Some((low, high)) => {
                 let [low, high] = [low, high].map(|end| if is_share(claim) { end.clamp(0.0, 100.0) } else { end });
                 Some(format!("{} to {}", show(claim, low), show(claim, high)))
@@ -403,10 +410,42 @@ fn in_words(claim: &Claim, evidence: &[Evidence], records: &[Record]) -> String 
     }
 }
 
+/// The largest ratio of an interval's ends that is printed. A wider interval only says that nothing is known.
+const MAX_SPAN: f64 = 100.0;
+
+/// Whether an interval is too wide to be printed.
+fn spans_too_much(claim: &Claim, (low, high): (f64, f64)) -> bool {
+    let ratio = |figure: f64| if claim.figure == "gain" { 1.0 + figure / 100.0 } else { figure };
+    !is_share(claim) && high > 0.0 && ratio(high) > MAX_SPAN * ratio(low)
+}
+
+/// The evidence that decides an answer: a trial with the answer's verdict, the highest or the lowest figure.
+pub fn decisive<'a>(claim: &Claim, answer: &'a Answer) -> Option<&'a Evidence> {
+    let figure = |one: &&Evidence, other: &&Evidence| one.figure.total_cmp(&other.figure);
+    match claim.which {
+        Which::Most => answer.evidence.iter().max_by(figure),
+        Which::Least => answer.evidence.iter().min_by(figure),
+        Which::Each => {
+            let as_answered = answer.evidence.iter().find(|one| one.verdict == answer.verdict);
+            let contradicts = answer
+                .evidence
+                .iter()
+                .find(|one| matches!(one.verdict, ClaimVerdict::DoesntHold | ClaimVerdict::Reversed))
+                .filter(|_| answer.verdict == ClaimVerdict::DoesntHold);
+            as_answered.or(contradicts).or(answer.evidence.first())
+        }
+    }
+}
+
+/// The figure of one trial in words.
+pub fn figure_in_words(claim: &Claim, evidence: &Evidence) -> String {
+    show(claim, evidence.figure)
+}
+
 /// Whether the claim's figure is a share, 0 to 100 %. A ratio of two shares isn't.
 fn is_share(claim: &Claim) -> bool {
     let known = Figure::iter().find(|known| known.column() == claim.figure);
-    claim.to.is_none() && known.is_some_and(|known| known.unit() == Unit::Percent)
+    !claim.is_compared() && known.is_some_and(|known| known.unit() == Unit::Percent)
 }
 
 /// A claim's figure as text with its unit.
@@ -417,10 +456,10 @@ fn show(claim: &Claim, figure: f64) -> String {
         _ if claim.figure == "gain" => {
             format!("{}{} %", if figure < 0.0 { "-" } else { "+" }, three_digits(figure.abs()))
         }
-        Some(known) if claim.to.is_none() && claim.figure != "ratio" => known.unit().show(figure),
+        Some(known) if !claim.is_compared() && claim.figure != "ratio" => known.unit().show(figure),
         None if claim.figure == "copies" && figure == 1.0 => "1 copy".to_owned(),
         None if claim.figure == "copies" => format!("{figure:.0} copies"),
-        None if claim.figure == "spread" && claim.to.is_none() => format!("±{} %", three_digits(figure)),
+        None if claim.figure == "spread" && !claim.is_compared() => format!("±{} %", three_digits(figure)),
         _ => format!("{}×", three_digits(figure)),
     }
 }
@@ -564,6 +603,62 @@ mod tests {
         assert_eq!(answer(&open, &records).here, "another system is needed");
     }
 
+    #[test]
+    fn programs_of_the_user_answer_no_claim() {
+        let own =
+            [("language", "mine"), ("program", "idiomatic"), ("place", "free"), ("verify", "none"), ("block", "4k")];
+        let own = outcome("e", &[&own[..], &[("total", "1g")]].concat(), 1.0, &STEADY);
+        let steady = Claim { of: Vec::new(), to: None, ..claim("spread", None, Some(11.0)) };
+        let all = |with: Vec<Record>| answer(&steady, &[measured_records([1.0; 4], &STEADY), with].concat());
+        let ours = all(Vec::new()).evidence.len();
+        assert_eq!(all(records(vec![own.clone()])).evidence.len(), ours);
+        let language = Settings::of([Value::parse(Key::named("language").unwrap(), "mine").unwrap()]);
+        let named = Claim { of: vec![language], ..steady };
+        assert_eq!(answer(&named, &records(vec![own])).evidence.len(), 1, "a claim about a language names it");
+    }
+
+    #[test]
+    fn a_missing_trial_could_be_the_extreme() {
+        let mut records = measured_records([0.9, 1.3, 2.0, 1.1], &STEADY);
+        let most = Claim { which: Which::Most, ..claim("ratio", Some(1.5), Some(3.0)) };
+        assert_eq!(answer(&most, &records).verdict, ClaimVerdict::Holds);
+        records[1].status = Status::Skipped;
+        let answer = answer(&most, &records);
+        assert_eq!(answer.verdict, ClaimVerdict::NotMeasured);
+        assert!(answer.here.contains("1 of 4 not measured"), "{}", answer.here);
+    }
+
+    #[test]
+    fn each_trial_may_have_its_own_base() {
+        let records = measured_records([1.5; 4], &STEADY);
+        let setting = |block: &str, place: &str| {
+            let value = |key: &str, text: &str| Value::parse(Key::named(key).unwrap(), text).unwrap();
+            Settings::of([value("block", block), value("place", place)])
+        };
+        let pairs = Claim {
+            of: vec![setting("4k", "same"), setting("8k", "same")],
+            to_each: vec![setting("4k", "cross"), setting("8k", "cross")],
+            ..claim("ratio", Some(1.2), Some(2.0))
+        };
+        let answer = answer(&pairs, &records);
+        assert_eq!((answer.verdict, answer.evidence.len()), (ClaimVerdict::Holds, 2), "{answer:?}");
+        assert!(answer.evidence.iter().all(|one| one.to.as_ref().is_some_and(|to| to.contains("cross"))), "{answer:?}");
+    }
+
+    #[test]
+    fn an_interval_that_says_nothing_is_not_printed() {
+        let mut records = measured_records([1.0; 4], &STEADY);
+        for (run, sample) in records[1].samples.iter_mut().enumerate() {
+            sample.ns *= [1, 400, 1, 400, 1, 400, 1][run];
+        }
+        let one = Claim {
+            of: vec![Settings::of([Value::parse(Key::Block, "4k").unwrap()])],
+            ..claim("ratio", Some(1.0), None)
+        };
+        let here = answer(&one, &records).here;
+        assert!(here.contains("the interval spans more than a factor of 100"), "{here}");
+    }
+
     /// A chain of 16 stages that takes `start` ms to start and passes on `total` bytes at 1 GiB/s.
     fn chain(total: &str, start: u64) -> Record {
         let mut chain =
@@ -595,7 +690,8 @@ mod tests {
         assert_eq!(of("380m", &rate).verdict, ClaimVerdict::NotMeasured);
         let own = Claim { least: Some(1 << 20), ..rate };
         assert_eq!(of("832k", &own).here, "runs of 832 KiB are too short; 1 MiB are needed");
-        assert_ne!(of("2m", &own).verdict, ClaimVerdict::NotMeasured);
+        assert_eq!(of("2m", &own).verdict, ClaimVerdict::NotMeasured, "a suite can't accept shorter runs");
+        assert_eq!(of("410m", &Claim { least: Some(1 << 30), ..own }).verdict, ClaimVerdict::NotMeasured);
     }
 
     #[test]

@@ -16,6 +16,8 @@ pub struct ClaimDesign {
     pub of: Vec<Vec<Value>>,
     /// The settings in which the compared trials differ; `None` without a comparison.
     pub to: Option<Vec<Value>>,
+    /// The same for each entry of `of`, if the entries are compared with different trials.
+    pub to_each: Vec<Vec<Value>>,
     /// The position of the claim in the suite's text in bytes, for errors.
     pub at: Range<usize>,
 }
@@ -62,6 +64,7 @@ pub fn resolve(designs: &[ClaimDesign], experiments: &[Experiment], trials: &[Tr
         let mut claim = Claim {
             of: design.of.iter().map(settings).collect(),
             to: design.to.as_ref().map(settings),
+            to_each: design.to_each.iter().map(settings).collect(),
             ..design.claim.clone()
         };
         if claim.open.is_some() || claim.shown_by.is_some() {
@@ -71,10 +74,10 @@ pub fn resolve(designs: &[ClaimDesign], experiments: &[Experiment], trials: &[Tr
             claim.experiments = experiments.iter().map(|experiment| experiment.name.clone()).collect();
         }
         let asked = |trial: &&Trial| claim.covers(&trial.experiment, &trial.job);
-        let compared = |trial: &Trial| match &claim.to {
-            _ if no_difference(&claim.figure, claim.to.is_some()) == Ok(None) => true,
-            None => trial.baseline.is_some(),
-            Some(_) => trials
+        let compared = |trial: &Trial| match claim.is_compared() {
+            _ if no_difference(&claim.figure, claim.is_compared()) == Ok(None) => true,
+            false => trial.baseline.is_some(),
+            true => trials
                 .iter()
                 .any(|other| other.experiment == trial.experiment && claim.has_base(&trial.job, &other.job)),
         };

@@ -5,7 +5,7 @@ use serde::de::Deserializer;
 use toml::Spanned;
 
 use pipemark_model::written::{CheckedName, Refusal, Scalar, SuiteTable, line, setting, settings, title};
-use pipemark_model::{Claim, Key, Which, did_you_mean};
+use pipemark_model::{Claim, Key, MAX_SHORT, Value, Which, did_you_mean};
 
 use crate::demonstrations::DEMONSTRATIONS;
 use crate::design::{ClaimDesign, no_difference, scaled};
@@ -21,11 +21,15 @@ pub struct ClaimForm {
     #[serde(deserialize_with = "claim")]
     says: String,
     #[serde(default)]
+    short: String,
+    #[serde(default)]
     published: String,
     open: Option<String>,
     shown_by: Option<Spanned<String>>,
     /// The minimum number of bytes. Runs that moved fewer bytes don't settle the claim.
     least: Option<Spanned<Scalar>>,
+    /// The minimum number of blocks.
+    least_blocks: Option<u64>,
     times: Option<f64>,
     #[serde(default, rename = "in")]
     experiments: Vec<String>,
@@ -34,6 +38,9 @@ pub struct ClaimForm {
     #[serde(default)]
     of: Vec<SuiteTable<Scalar>>,
     to: Option<SuiteTable<Scalar>>,
+    /// The same for each entry of `of`.
+    #[serde(default)]
+    to_each: Vec<SuiteTable<Scalar>>,
     #[serde(default)]
     which: Which,
     low: Option<f64>,
@@ -56,7 +63,7 @@ impl ClaimForm {
         let form = self;
         let at = form.id.span();
         let refuse = |sentence: String| Refusal::new(sentence, Some(at.clone()));
-        let neutral = no_difference(&form.figure, form.to.is_some()).map_err(refuse)?;
+        let neutral = no_difference(&form.figure, form.to.is_some() || !form.to_each.is_empty()).map_err(refuse)?;
         let (mut low, mut high) = (form.low, form.high);
         if let Some(about) = form.about {
             let Some(neutral) = neutral.filter(|_| low.is_none() && high.is_none()) else {
@@ -78,18 +85,29 @@ impl ClaimForm {
         }
         let least = form.least.as_ref().map(|size| setting(Key::Total, size)).transpose()?;
         let least = least.and_then(|setting| setting.value.number());
-        let all = |table: &SuiteTable<Scalar>| Ok(settings(table)?.into_iter().map(|setting| setting.value).collect());
+        if form.short.chars().count() > MAX_SHORT {
+            return Err(refuse(format!("'short' has more than {MAX_SHORT} characters")));
+        }
+        let all = |table: &SuiteTable<Scalar>| -> Result<Vec<Value>, Refusal> {
+            Ok(settings(table)?.into_iter().map(|setting| setting.value).collect())
+        };
+        if !form.to_each.is_empty() && (form.to.is_some() || form.to_each.len() != form.of.len()) {
+            return Err(refuse("'to-each' needs one table for each entry of 'of', and replaces 'to'".to_owned()));
+        }
         Ok(ClaimDesign {
             of: form.of.iter().map(all).collect::<Result<_, Refusal>>()?,
             to: form.to.as_ref().map(all).transpose()?,
+            to_each: form.to_each.iter().map(all).collect::<Result<_, Refusal>>()?,
             claim: Claim {
                 id: form.id.into_inner().0,
                 place: form.place,
                 says: form.says,
+                short: form.short,
                 published: form.published,
                 open: form.open,
                 shown_by: form.shown_by.map(|name| name.as_ref().clone()),
                 least,
+                least_blocks: form.least_blocks,
                 times: form.times,
                 experiments: form.experiments,
                 figure: form.figure,

@@ -1,9 +1,9 @@
 //! A table of a document's claims and their answers.
 
-use pipemark_model::{Answer, Claim, ClaimVerdict, Document, counted};
-use pipemark_show::{Cell, Column, Fit, Note, Sheet, Style, Table};
+use pipemark_model::{Answer, Claim, ClaimVerdict, Document, MAX_SHORT, names};
+use pipemark_show::{Cell, Column, Fit, Sheet, Style, Table};
 
-use crate::answers::range;
+use crate::answers::{decisive, figure_in_words, range};
 
 /// The groups of verdicts that are counted together.
 const ANSWERS: [&[ClaimVerdict]; 4] = [
@@ -24,11 +24,6 @@ pub fn table(sheet: &mut Sheet, document: &Document, run: &str) {
         return;
     }
     sheet.heading(2, &if run.is_empty() { "Claims".to_owned() } else { format!("Claims, answered by {run}") });
-    let style = |answer: &Answer| match answer.verdict {
-        ClaimVerdict::Holds => Style::Plain,
-        ClaimVerdict::CantTell | ClaimVerdict::NotMeasured => Style::Aside,
-        _ => Style::Caution,
-    };
     let claimed = |claim: &Claim| match (claim.published.as_str(), range(claim)) {
         (published, range) if range.is_empty() => published.to_owned(),
         ("", range) => format!("holds if {range}"),
@@ -40,6 +35,7 @@ pub fn table(sheet: &mut Sheet, document: &Document, run: &str) {
         .column(Column::words("", "answer"), |(_, answer)| Cell::shown(answer.verdict.in_words()).style(style(answer)))
         .column(wrapped("says"), |(claim, _)| Cell::shown(format!("{} ({})", claim.says, claim.place)))
         .column(wrapped("published"), |(claim, _)| Cell::shown(claimed(claim)))
+        .column(wrapped("decided by"), |(claim, answer)| Cell::shown(pair(document, claim, answer)))
         .column(wrapped("here"), |(_, answer)| Cell::shown(&answer.here));
     sheet.grid(table.grid());
     let text = "Of the intervals that decide an answer, at most one in twenty is expected to miss the true value \
@@ -47,31 +43,57 @@ pub fn table(sheet: &mut Sheet, document: &Document, run: &str) {
     sheet.text(Style::Aside, [text]);
 }
 
-/// The number of claims with each answer, on one line; `None` without claims.
-pub fn counts(document: &Document) -> Option<Note> {
+/// One line for each claim: its number, its short sentence, the verdict and the figure that decides.
+pub fn list(sheet: &mut Sheet, document: &Document) {
     let answers = answers(document);
+    if answers.is_empty() {
+        return;
+    }
     let count = |verdicts: &[ClaimVerdict]| {
         let matching = answers.iter().filter(|one| verdicts.contains(&one.1.verdict)).count();
         (matching > 0).then(|| format!("{}: {matching}", verdicts[0].in_words()))
     };
     let counts: Vec<String> = ANSWERS.into_iter().filter_map(count).collect();
-    (!counts.is_empty()).then(|| Note::plain(counts.join(" · ")))
+    sheet.heading(2, &format!("Claims ({})", counts.join(", ")));
+    let numbered: Vec<(usize, &(&Claim, &Answer))> = (1..).zip(&answers).collect();
+    let figure = |claim: &Claim, answer: &Answer| match answer.verdict {
+        ClaimVerdict::NotMeasured => String::new(),
+        _ => decisive(claim, answer).map_or_else(String::new, |one| figure_in_words(claim, one)),
+    };
+    let table = Table::of(&numbered)
+        .column(Column::figures("", ""), |(number, _)| Cell::shown(number.to_string()))
+        .column(Column::words("", ""), |(_, (claim, _))| Cell::text(short(claim)))
+        .column(Column::words("", ""), |(_, (_, answer))| Cell::shown(answer.verdict.in_words()).style(style(answer)))
+        .column(Column::figures("", ""), |(_, (claim, answer))| Cell::shown(figure(claim, answer)));
+    sheet.grid(table.grid());
 }
 
-/// The number of claims with each answer, then the texts of the first claims that don't hold.
-pub fn brief(document: &Document) -> Vec<Note> {
-    const WORDED: usize = 2;
-    let answers = answers(document);
-    let note = |verdicts: &[ClaimVerdict]| {
-        let matching = answers.iter().filter(|one| verdicts.contains(&one.1.verdict));
-        let says: Vec<&str> = matching.map(|(claim, _)| claim.says.as_str()).collect();
-        let count = counted(says.len(), "claim");
-        let text = match verdicts[0] {
-            ClaimVerdict::Holds | ClaimVerdict::CantTell | ClaimVerdict::NotMeasured => count,
-            _ if says.len() <= WORDED => format!("{count}: {}", says.join(" ")),
-            _ => format!("{count}: {} …", says[..WORDED].join(" ")),
-        };
-        (!says.is_empty()).then(|| Note::new(verdicts[0].in_words(), Style::Plain, &text))
+/// The claim's short sentence, or the beginning of the whole one.
+fn short(claim: &Claim) -> String {
+    match claim.short.as_str() {
+        "" if claim.says.chars().count() > MAX_SHORT => claim.says.chars().take(MAX_SHORT - 1).chain(['…']).collect(),
+        "" => claim.says.clone(),
+        short => short.to_owned(),
+    }
+}
+
+/// The pair of trials that decides an answer, by the settings in which they differ.
+fn pair(document: &Document, claim: &Claim, answer: &Answer) -> String {
+    let Some(one) = decisive(claim, answer) else { return String::new() };
+    let record =
+        |id: &String| document.trials.iter().find(|record| record.experiment == one.experiment && record.id == *id);
+    let pair: Vec<_> = [Some(&one.trial), one.to.as_ref()].into_iter().flatten().filter_map(record).collect();
+    let words = match pair.as_slice() {
+        [own] => own.name.clone(),
+        pair => names(&pair.iter().map(|record| &record.job).collect::<Vec<_>>(), &[]).join(" / "),
     };
-    ANSWERS.into_iter().filter_map(note).collect()
+    format!("{}: {words}", one.experiment)
+}
+
+fn style(answer: &Answer) -> Style {
+    match answer.verdict {
+        ClaimVerdict::Holds => Style::Plain,
+        ClaimVerdict::CantTell | ClaimVerdict::NotMeasured => Style::Aside,
+        _ => Style::Caution,
+    }
 }

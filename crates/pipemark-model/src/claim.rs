@@ -17,6 +17,9 @@ pub struct Claim {
     pub place: String,
     /// The claim, paraphrased.
     pub says: String,
+    /// The claim in at most [`MAX_SHORT`] characters, for a list with one line per claim.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub short: String,
     /// The figure published with the claim, verbatim.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub published: String,
@@ -27,10 +30,13 @@ pub struct Claim {
     /// unused.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shown_by: Option<String>,
-    /// Trials are ignored if their runs move fewer bytes than this. If unset, chains whose start-up takes more than 5 %
-    /// of a run are ignored.
+    /// Trials are ignored if their runs move fewer bytes than this. Whatever this is, runs that are too short for any
+    /// verdict are ignored.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub least: Option<u64>,
+    /// Trials are ignored if their runs move fewer blocks than this.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub least_blocks: Option<u64>,
     /// The number that the figure is multiplied by, such as the number of calls per run; 1 if unset.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub times: Option<f64>,
@@ -49,6 +55,9 @@ pub struct Claim {
     /// Each trial is compared with the trial that has these settings instead of its own; if unset, with its baseline.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub to: Option<Settings>,
+    /// The settings for the trials of each entry of `of`, instead of `to`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub to_each: Vec<Settings>,
     /// Which of several trials must be within the claimed range.
     #[serde(default)]
     pub which: Which,
@@ -64,11 +73,24 @@ pub struct Claim {
 }
 
 impl Claim {
-    /// Whether the claim is about this job in this experiment.
+    /// Whether the claim is about this job in this experiment. A program is covered only if the claim names its
+    /// language, so the user's own programs never answer a document's claim.
     pub fn covers(&self, experiment: &str, job: &Job) -> bool {
-        let settings = job.settings();
-        let fits = |of: &Settings| Key::iter().filter_map(|key| of.get(key)).all(|value| settings.has(&value));
-        self.experiments.iter().any(|name| name == experiment) && (self.of.is_empty() || self.of.iter().any(fits))
+        let is_named = |of: &Settings| job.entrant().is_none() || of.get(Key::Language).is_some();
+        let fits = |of: &Settings| is_named(of) && selects(of, job);
+        let all = self.of.is_empty() && is_named(&Settings::default());
+        self.experiments.iter().any(|name| name == experiment) && (all || self.of.iter().any(fits))
+    }
+
+    /// Whether each trial is compared with another one that the claim names.
+    pub fn is_compared(&self) -> bool {
+        self.to.is_some() || !self.to_each.is_empty()
+    }
+
+    /// The settings of the trial that `job` is compared with; `None` if the claim names none.
+    pub fn to_of(&self, job: &Job) -> Option<&Settings> {
+        let each = self.of.iter().zip(&self.to_each).find(|(of, _)| selects(of, job)).map(|(_, to)| to);
+        each.or(self.to.as_ref())
     }
 
     /// Whether the figure is a rate or a time per byte. Such figures of chains are compared even if the volumes differ,
@@ -81,7 +103,7 @@ impl Claim {
     /// Unless `to` sets the volume, both jobs must move the same volume. The scatter of runs is also compared if both
     /// jobs move the same number of blocks.
     pub fn has_base(&self, job: &Job, base: &Job) -> bool {
-        let Some(to) = &self.to else { return false };
+        let Some(to) = self.to_of(job) else { return false };
         let (job_settings, base_settings) = (job.settings(), base.settings());
         let sets_volume = Key::iter().any(|key| key.is_volume() && to.get(key).is_some());
         job_settings != base_settings
@@ -94,6 +116,12 @@ impl Claim {
                 None => job_settings.get(key) == base_settings.get(key) || sets_volume && key.is_volume(),
             })
     }
+}
+
+/// Whether a job has all of these settings.
+fn selects(of: &Settings, job: &Job) -> bool {
+    let settings = job.settings();
+    Key::iter().filter_map(|key| of.get(key)).all(|value| settings.has(&value))
 }
 
 /// Whether two jobs move the same volume. Totals may also differ by one block.
@@ -113,6 +141,10 @@ fn moves_same_blocks(one: &Job, other: &Job) -> bool {
     };
     blocks(one).is_some() && blocks(one) == blocks(other)
 }
+
+/// The largest number of characters of [`Claim::short`]. With the number, the verdict and the figure, a claim then takes
+/// one line of 80 columns.
+pub const MAX_SHORT: usize = 50;
 
 /// The largest share of a run, 0 to 1, that a chain may spend on starting processes. Chains above this limit are not
 /// used for claims about figures that include the start.
@@ -153,7 +185,7 @@ impl ClaimVerdict {
             ClaimVerdict::Holds => "holds",
             ClaimVerdict::Reversed | ClaimVerdict::DoesntHold => "doesn't hold",
             ClaimVerdict::CantTell => "inconclusive",
-            ClaimVerdict::NotMeasured => "not measured here",
+            ClaimVerdict::NotMeasured => "not measured",
         }
     }
 }

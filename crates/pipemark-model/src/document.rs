@@ -131,6 +131,9 @@ pub struct Experiment {
     /// trial.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gains: Option<Gains>,
+    /// For measurements by other tools, the parameters that are known; empty if all are known.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub known: Vec<Key>,
 }
 
 /// A sentence computed from estimates, with the figures that support it.

@@ -67,6 +67,9 @@ word_enum! {
 pub struct EntrantStats {
     /// Compiler or runtime with its version, as the program reports it.
     pub runtime: String,
+    /// Whether the program compares each block with the expected block, instead of summing the block's words.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub compares: bool,
     /// Peak resident memory of the entrant's largest process, in bytes. `None` if it isn't larger than the memory of
     /// pipemark's process, which started the entrant.
     #[serde(default, skip_serializing_if = "Option::is_none")]

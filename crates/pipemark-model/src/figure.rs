@@ -149,6 +149,11 @@ figures! {
     /// CPU seconds per GiB of a line filter alone, without the process that feeds it.
     FilterCpu["counters"."filter_cpu_seconds_per_gib", "filter_cpu_seconds_per_gib", "filter s/GiB", SecondsPerGib,
         Lower] = |sample| Some(sample.pipeline?.filter.task_clock_ns() as f64 / 1e9 / (sample.bytes as f64 / GIB));
+    /// Share of a line filter's CPU time spent in its scheduler's worker threads, in per cent.
+    Workers["counters"."worker_percent", "worker_percent", "workers %", Percent, Neither] = |sample| {
+        let filter = sample.pipeline?.filter;
+        Some(100.0 * filter.worker_ns? as f64 / filter.task_clock_ns().max(1) as f64)
+    };
     /// CPU time of all processes of a line pipeline, in nanoseconds.
     TaskClock["counters"."task_clock_ns", "task_clock_ns", "task-clock", Nanoseconds, Lower] =
         |sample| whole(sample.pipeline?.sum().task_clock_ns());

@@ -13,6 +13,9 @@ word_enum! {
         YesMiddle,
         /// yes(1) with lines of 285 bytes, for a fixed time.
         YesLong,
+        /// The input and output of the report's throughput.sh: yes(1) with lines of 286 bytes, head(1), which passes on
+        /// as many lines as fit into the total, and pv(1), which reads the filter's output.
+        ThroughputSh,
         /// A web server's log in a file in memory.
         File,
         /// The same log, compressed with gzip and read through zcat(1).
@@ -26,7 +29,7 @@ word_enum! {
 impl Feed {
     /// Whether the feed never ends by itself.
     pub fn endless(self) -> bool {
-        self.line_bytes().is_some()
+        matches!(self, Feed::YesShort | Feed::YesMiddle | Feed::YesLong | Feed::Timed)
     }
 
     /// Bytes per line, newline included; `None` if the lines differ in length.
@@ -35,6 +38,7 @@ impl Feed {
             Feed::YesShort => Some(8),
             Feed::YesMiddle => Some(48),
             Feed::YesLong => Some(285),
+            Feed::ThroughputSh => Some(286),
             Feed::Timed => Some(64),
             Feed::File | Feed::Zcat => None,
         }
@@ -51,17 +55,21 @@ super::entrant::name_type!(
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PipelineStats {
-    /// The process that writes the lines; `None` if the filter reads a file.
+    /// The processes that write the lines; `None` if the filter reads a file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub feed: Option<ProcessStats>,
     /// The filter.
     pub filter: ProcessStats,
+    /// The process that reads the filter's output; `None` if the filter writes to /dev/null.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reader: Option<ProcessStats>,
 }
 
 impl PipelineStats {
     /// The sum over the processes. A counter is `None` if any process lacks it.
     pub fn sum(&self) -> ProcessStats {
-        self.feed.map_or(self.filter, |feed| feed.plus(&self.filter))
+        let others = [self.feed, self.reader];
+        others.iter().flatten().fold(self.filter, |sum, other| sum.plus(other))
     }
 }
 
@@ -75,6 +83,9 @@ pub struct ProcessStats {
     pub sys_ns: u64,
     /// Context switches, voluntary or not.
     pub context_switches: u64,
+    /// CPU time in nanoseconds of the threads named worker-N, at the end of the measured time; `None` if there are none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub worker_ns: Option<u64>,
     /// Page faults, with I/O or without.
     pub page_faults: u64,
     /// Moves to another CPU. This and the counters below are `None` if the machine or the kernel doesn't provide them.
@@ -104,11 +115,13 @@ impl ProcessStats {
         self.user_ns + self.sys_ns
     }
 
-    fn plus(&self, other: &ProcessStats) -> ProcessStats {
+    /// The sum of both. A counter is `None` if either lacks it.
+    pub fn plus(&self, other: &ProcessStats) -> ProcessStats {
         let both = |one: Option<u64>, other: Option<u64>| Some(one? + other?);
         ProcessStats {
             user_ns: self.user_ns + other.user_ns,
             sys_ns: self.sys_ns + other.sys_ns,
+            worker_ns: self.worker_ns.or(other.worker_ns),
             context_switches: self.context_switches + other.context_switches,
             page_faults: self.page_faults + other.page_faults,
             migrations: both(self.migrations, other.migrations),

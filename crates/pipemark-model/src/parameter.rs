@@ -197,6 +197,8 @@ parameters! {
     /// Page size of the buffers
     Pages pages: PageKind ["KIND", Word, ENDS] = Some(PageKind::Base), |text| word("page kind", text);
     /// CPUs: free, same, cross, or WRITER:READER such as 0:1
+    ///
+    /// bw and latency also accept all: every pair of CPUs in both directions, shown as a map.
     Place place: Place ["CPUS", Word, ALL] = Some(Place::Cross), |text| text.parse();
     /// Pipe capacity: default, quota, or a size
     ///

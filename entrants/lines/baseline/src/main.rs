@@ -1,34 +1,58 @@
 //! Tokio with a single task, which awaits each line and then the writes of that line.
 #![forbid(unsafe_code)]
 
-use std::num::NonZeroUsize;
-use std::{env, io};
+use std::io;
 
+use shared::batches::{Batches, transform};
+use shared::header::{header, spaces};
+use shared::options::{Options, Workers, thread_names};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, BufWriter};
 use tokio::runtime::Builder;
 
-/// Runs on the main thread, like the published program. With an argument N, runs on a scheduler with N threads; with
-/// `all`, on one thread per CPU.
+/// The task runs on the main thread, as in the published program, or on worker threads.
 fn main() -> io::Result<()> {
-    let mut runtime = match env::args().nth(1).as_deref() {
+    let options = Options::of_command_line()?;
+    let mut runtime = match options.workers {
         None => Builder::new_current_thread(),
-        Some("all") => Builder::new_multi_thread(),
-        Some(threads) => {
-            let mut runtime = Builder::new_multi_thread();
-            runtime.worker_threads(threads.parse::<NonZeroUsize>().map_err(io::Error::other)?.get());
-            runtime
-        }
+        Some(_) => Builder::new_multi_thread(),
     };
-    runtime.enable_all().build()?.block_on(run())
+    let workers = options.workers.map_or(0, Workers::count);
+    if workers > 0 {
+        runtime.worker_threads(workers);
+    }
+    let runtime = runtime.thread_name_fn(thread_names(workers)).enable_all().build()?;
+    // The future of block_on runs on the main thread. Only a spawned task is run by the scheduler.
+    runtime.block_on(async {
+        let task = if options.batch { tokio::spawn(by_batch()) } else { tokio::spawn(by_line()) };
+        task.await?
+    })
 }
 
-async fn run() -> io::Result<()> {
+async fn by_line() -> io::Result<()> {
     let mut lines = BufReader::new(tokio::io::stdin()).lines();
     let mut output = BufWriter::new(tokio::io::stdout());
     while let Some(line) = lines.next_line().await? {
-        output.write_all(header::header(&line).as_bytes()).await?;
+        output.write_all(header(spaces(&line)).as_bytes()).await?;
         output.write_all(line.as_bytes()).await?;
         output.write_all(b"\n").await?;
     }
     output.flush().await
+}
+
+async fn by_batch() -> io::Result<()> {
+    let mut input = BufReader::new(tokio::io::stdin());
+    let mut output = BufWriter::new(tokio::io::stdout());
+    let mut batches = Batches::default();
+    loop {
+        let buffer = input.fill_buf().await?;
+        let read = buffer.len();
+        let batch = if read == 0 { batches.rest()? } else { batches.next(buffer)? };
+        input.consume(read);
+        if let Some(batch) = batch {
+            output.write_all(&transform(&batch)).await?;
+        }
+        if read == 0 {
+            return output.flush().await;
+        }
+    }
 }
