@@ -142,22 +142,58 @@ fn nothing_is_left_whoever_dies() {
 
 /// The pid of the process that is the end `role` of a run of `pipemark`, once it runs its own program.
 fn wait_for_end(pipemark: u32, role: &str) -> u32 {
+    let role = format!("PIPEMARK_ROLE={role}\0");
+    wait_for_child(pipemark, |of| of("environ").contains(&role) && !of("cmdline").contains("__stage"))
+}
+
+/// The pid of the first child of `pipemark` whose files in /proc fit.
+fn wait_for_child(pipemark: u32, fits: impl Fn(&dyn Fn(&str) -> String) -> bool) -> u32 {
     let begin = Instant::now();
     while begin.elapsed() < Duration::from_secs(20) {
         for entry in fs::read_dir("/proc").unwrap().flatten() {
             let Some(pid) = entry.file_name().to_str().and_then(|name| name.parse::<u32>().ok()) else { continue };
-            let of = |file: &str| fs::read(format!("/proc/{pid}/{file}")).unwrap_or_default();
-            let role = format!("PIPEMARK_ROLE={role}\0");
-            let is_role = of("environ").windows(role.len()).any(|bytes| bytes == role.as_bytes());
-            let stat = String::from_utf8_lossy(&of("stat")).into_owned();
+            let of = |file: &str| {
+                let bytes = fs::read(format!("/proc/{pid}/{file}")).unwrap_or_default();
+                String::from_utf8_lossy(&bytes).into_owned()
+            };
+            let stat = of("stat");
             let parent = stat.rsplit_once(") ").and_then(|(_, rest)| rest.split(' ').nth(1)?.parse::<u32>().ok());
-            if is_role && parent == Some(pipemark) && !String::from_utf8_lossy(&of("cmdline")).contains("__stage") {
+            if parent == Some(pipemark) && fits(&of) {
                 return pid;
             }
         }
         thread::sleep(Duration::from_millis(5));
     }
-    panic!("no {role} was started");
+    panic!("no such process was started");
+}
+
+#[test]
+fn a_broker_that_dies_ends_the_run() {
+    let directory = tempfile::tempdir().unwrap();
+    let own = directory.path().join("links/with-broker");
+    fs::create_dir_all(&own).unwrap();
+    fs::copy(root().join("links/pipe-c/pipe.c"), own.join("pipe.c")).unwrap();
+    let description = fs::read_to_string(root().join("links/pipe-c/link.toml")).unwrap();
+    let broker =
+        "\n[broker]\nrun = [\"sh\", \"-c\", \"touch {run}/ready; exec sleep 1000\"]\nready = \"{run}/ready\"\n";
+    fs::write(own.join("link.toml"), description + broker).unwrap();
+    let words = "bw --link with-broker --time 20s --runs 1 --place free --no-save --quiet --json -";
+    let mut running = Command::new(PIPEMARK)
+        .args(words.split(' '))
+        .current_dir(directory.path())
+        .stdout(std::process::Stdio::piped())
+        .stderr(std::process::Stdio::null())
+        .spawn()
+        .unwrap();
+    wait_for_end(running.id(), "sender0");
+    let broker = wait_for_child(running.id(), |of| of("cmdline").starts_with("sleep\x001000"));
+    assert!(Command::new("kill").args(["-9", &broker.to_string()]).status().unwrap().success());
+    let mut document = String::new();
+    std::io::Read::read_to_string(&mut running.stdout.take().unwrap(), &mut document).unwrap();
+    assert_eq!(running.wait().unwrap().code(), Some(1));
+    let document: Value = serde_json::from_str(&document).unwrap();
+    let reason = trials(&document)[0]["reason"].as_str().unwrap_or_default().to_owned();
+    assert!(reason.contains("the broker was killed"), "{reason}");
 }
 
 #[test]

@@ -3,7 +3,9 @@
 //! publisher retries while the subscriber's queue is full.
 
 use std::error::Error;
-use std::hint;
+use std::path::Path;
+use std::time::Duration;
+use std::{fs, hint, thread};
 
 use iceoryx2::config::Config;
 use iceoryx2::port::listener::Listener;
@@ -100,11 +102,23 @@ fn main() -> Result<(), Box<dyn Error>> {
     let mut config = Config::default();
     // Everything that the library names is in the run's directory or has its name.
     config.global.prefix = FileName::new(format!("{}_", link.name()).as_bytes())?;
-    config.global.set_root_path(&Path::new(link.directory().as_bytes())?);
+    config.global.set_root_path(&iceoryx2::prelude::Path::new(link.directory().as_bytes())?);
     let node = NodeBuilder::new().config(&config).create::<ipc::Service>()?;
     let mut there = Way::open(&node, "there", sender, &link)?;
     let mut back = if trips { Some(Way::open(&node, "back", !sender, &link)?) } else { None };
     link.bound();
+    // A subscriber connects to a publisher when it first looks for samples. Until then, what doesn't fit into its queue
+    // is dropped, even with RetryUntilDelivered. So each subscriber looks once both publishers exist.
+    let published = Path::new(&link.directory()).join("published");
+    if sender {
+        fs::write(&published, "")?;
+    }
+    while !published.exists() {
+        thread::sleep(Duration::from_millis(1));
+    }
+    for way in [Some(&there), back.as_ref()].into_iter().flatten() {
+        way.subscriber.as_ref().map(Subscriber::has_samples).transpose()?;
+    }
     link.ready();
     if sender {
         while there.send(&mut link)? {

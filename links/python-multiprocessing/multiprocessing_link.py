@@ -1,6 +1,6 @@
 """Both ends of a link of Python's multiprocessing. The sender is the parent of the receiver.
 
-pipe: Connection.send_bytes and recv_bytes. queue: a Queue of bytes. shared-memory: one block of memory with two
+pipe: Connection.send_bytes and recv_bytes. queue: a Queue of bytes. shm: one block of memory with two
 semaphores, as a producer and a consumer use it."""
 
 import multiprocessing
@@ -65,7 +65,7 @@ def receive(there, back):
 def main():
     multiprocessing.set_start_method("fork")
     link = Link("sender0")
-    kind = {"pipe": Pipe, "queue": Queue, "shared-memory": SharedMemory}[link.option("kind", "pipe")]
+    kind = {"pipe": Pipe, "queue": Queue, "shm": SharedMemory}[link.option("kind", "pipe")]
     there, back = kind(link.block, link.name + "-there"), kind(link.block, link.name + "-back")
     child = multiprocessing.Process(target=receive, args=(there, back))
     child.start()

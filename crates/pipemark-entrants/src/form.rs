@@ -92,6 +92,9 @@ pub struct EntrantProgram {
     /// The expected output of a filter.
     #[serde(default)]
     pub does: FilterTask,
+    /// Whether the program compares each block with the expected block, instead of summing the block's words.
+    #[serde(default)]
+    pub compares: bool,
     /// The unit of the rate that a third-party benchmark prints; `None` for other programs. A third-party benchmark
     /// does not follow the contract, and its bytes are not checked.
     pub prints: Option<String>,
@@ -205,7 +208,7 @@ impl EntrantFile {
 
 fn check_bounds(tool: &str, bounds: [&Option<String>; 2]) -> Result<(), String> {
     for bound in bounds.into_iter().flatten() {
-        if super::tool::version_in(bound).as_deref() != Some(bound) {
+        if crate::version::version_in(bound).as_deref() != Some(bound) {
             return Err(format!("'{bound}' is not a version of the tool '{tool}'"));
         }
     }

@@ -14,6 +14,7 @@ mod links;
 mod printed;
 mod project;
 mod tool;
+mod version;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -222,7 +223,13 @@ impl Entrants {
         if let Some(own) = self.against.get(language) {
             let directory = std::env::current_dir().unwrap_or_else(|_| PathBuf::from("."));
             let prints = Some(Prints::Custom(own.clone()));
-            return Ok(Runnable { name: own.words.join(" "), words: own.words.clone(), directory, prints });
+            return Ok(Runnable {
+                name: own.words.join(" "),
+                words: own.words.clone(),
+                directory,
+                compares: false,
+                prints,
+            });
         }
         let Some(project) = self.languages.get(language) else {
             let place = self.root.as_ref().map_or_else(|| DIRECTORY.into(), |root| root.display().to_string());

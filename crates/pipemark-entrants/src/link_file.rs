@@ -173,6 +173,7 @@ impl LinkFile {
             with: BTreeMap::new(),
             build: Vec::new(),
             does: FilterTask::default(),
+            compares: false,
             prints: None,
             finding: None,
         };

@@ -62,6 +62,8 @@ pub struct Runnable {
     pub words: Vec<String>,
     /// The directory of the program's description.
     pub directory: PathBuf,
+    /// Whether the program compares each block with the expected block, instead of summing the block's words.
+    pub compares: bool,
     /// What the program prints in place of an answer; `None` if it follows the contract.
     pub prints: Option<Prints>,
 }
@@ -142,6 +144,14 @@ impl Project {
         self.tools.iter().map(|tool| tool.detect(directory)).collect()
     }
 
+    /// Finds the tools on the path, without running them.
+    ///
+    /// # Errors
+    /// The tool that is missing, and how to install it.
+    pub fn locate(&self) -> Result<Vec<FoundTool>, String> {
+        self.tools.iter().map(Tool::locate).collect()
+    }
+
     /// Detects the tools and builds the programs that need building. Returns whether anything was built.
     ///
     /// # Errors
@@ -201,7 +211,8 @@ impl Project {
         let program = self.programs.get(program);
         let program = program.ok_or_else(|| RunError::NotHere(format!("{} has no such program", self.name)))?;
         let words = self.expand(&program.run, tools);
-        Ok(Runnable { name: self.name.clone(), words, directory, prints: program.prints.clone().map(Prints::Rate) })
+        let prints = program.prints.clone().map(Prints::Rate);
+        Ok(Runnable { name: self.name.clone(), words, directory, compares: program.compares, prints })
     }
 
     /// Replaces placeholders. The placeholder of a tool may become several words.
