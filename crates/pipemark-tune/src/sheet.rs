@@ -178,7 +178,8 @@ fn conclusion(sheet: &mut Sheet, result: &ExperimentResult) {
             digits(fastest.high),
             fastest.changes.join("; ")
         );
-        sheet.notes([Note::new("", Style::Success, &sentence), Note::command(&fastest.command)]);
+        let notes = [Some(Note::new("", Style::Success, &sentence)), Note::command(&fastest.command)];
+        sheet.notes(notes.into_iter().flatten());
         return;
     }
     let confirmed = result.experiments.iter().any(|one| one.command.is_some() && one.verdict.is_some());

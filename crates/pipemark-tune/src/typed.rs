@@ -181,7 +181,7 @@ fn command(script: &Script, stage: &ShellStage) -> Option<TypedCommand> {
 
 /// Quotes a word of this program's own for sh and bash.
 pub fn quote(word: &str) -> String {
-    pipemark_shell::quote(word, Dialect::Posix).unwrap_or_else(|_| word.to_owned())
+    pipemark_shell::quote_argument(word.as_bytes(), Dialect::Posix).unwrap_or_else(|_| word.to_owned())
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! Fewer and larger calls, and fewer processes.
 
-use super::{Rewrite, Site, one};
+use super::site::{Rewrite, Site, one};
 use crate::order::{Reordering, is_absorbed};
 use crate::typed::{TypedWord, base};
 

@@ -1,6 +1,6 @@
 //! Other programs and options that write the same.
 
-use super::{Locale, Rewrite, Site, one};
+use super::site::{Locale, Rewrite, Site, one};
 use crate::order::{Reordering, is_absorbed, is_filter, is_plain_sort};
 use crate::scripts::awk_is_plain;
 

@@ -1,6 +1,6 @@
 //! Changes of stages that sort.
 
-use super::{Rewrite, Site, one};
+use super::site::{Rewrite, Site, one};
 use crate::order::{Reordering, has_only, is_absorbed, is_filter, is_plain_sort};
 use crate::typed::TypedCommand;
 
