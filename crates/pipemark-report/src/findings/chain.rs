@@ -139,11 +139,19 @@ pub(super) fn cost(group: &[MeasuredTrial]) -> Option<Candidate> {
             format!("Real time{per_volume} is not linear: no three lengths in a row are within 10 % of a straight line")
         }
     };
+    // A line that misses zero by more than the tolerance isn't a proportion: longer chains have another rate per stage.
+    let at_zero = of_real.intercept.value;
+    let proportional = match begin {
+        Some(_) if at_zero.abs() > MAX_DEPARTURE * real[fitted] => {
+            format!(", but not proportional to the number of stages: the line is at {at_zero:.3} s for none")
+        }
+        _ => String::new(),
+    };
     // With a command as the source, there is no method of sending and receiving.
     let mut omitted = vec![Key::Length, Key::Stage];
     omitted.extend(first.measured.job.chain().filter(|chain| chain.source.is_some()).map(|_| Key::Send));
     let text = format!(
-        "'{}', {}: from {} to {} stages, {per_stage}. {shape}. {}.",
+        "'{}', {}: from {} to {} stages, {per_stage}. {shape}{proportional}. {}.",
         stage(first.measured),
         setting(first.measured.job, &omitted),
         points[fitted].length,

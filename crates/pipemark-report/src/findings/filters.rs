@@ -71,6 +71,7 @@ fn feed_in_words(group: &[MeasuredTrial]) -> &'static str {
         Feed::YesShort => "fed by yes with lines of 8 bytes",
         Feed::YesMiddle => "fed by yes with lines of 48 bytes",
         Feed::YesLong => "fed by yes with lines of 285 bytes",
+        Feed::ThroughputSh => "in throughput.sh",
         Feed::File => "from a file in memory",
         Feed::Zcat => "fed by zcat",
         Feed::Timed => "fed line by line",
@@ -318,7 +319,7 @@ mod tests {
                 ..ProcessStats::default()
             };
             let feed = ProcessStats { sys_ns: SECOND / 2, ..ProcessStats::default() };
-            sample.pipeline = Some(PipelineStats { feed: Some(feed), filter });
+            sample.pipeline = Some(PipelineStats { feed: Some(feed), filter, reader: None });
         }
         outcome
     }
@@ -372,7 +373,7 @@ mod tests {
                 sample.ns = (sample.ns as f64 * seconds) as u64;
                 sample.bytes = (mib * 1048576.0) as u64;
                 (sample.sources, sample.sinks) = (Vec::new(), Vec::new());
-                sample.pipeline = Some(PipelineStats { feed: None, filter: ProcessStats::default() });
+                sample.pipeline = Some(PipelineStats { feed: None, filter: ProcessStats::default(), reader: None });
             });
             outcome
         };

@@ -234,7 +234,8 @@ mod tests {
                 let base = outcome("e", &params("c"), 1.0, &[]).trial.id;
                 one.trial.baseline = (base != one.trial.id).then_some(base);
                 for sample in &mut one.samples {
-                    sample.entrant = Some(EntrantStats { runtime: "x 1".to_owned(), max_rss: Some(1 << 20) });
+                    sample.entrant =
+                        Some(EntrantStats { runtime: "x 1".to_owned(), compares: false, max_rss: Some(1 << 20) });
                 }
                 outcomes.push(one);
             }

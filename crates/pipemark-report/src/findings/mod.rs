@@ -8,6 +8,7 @@ mod bounds;
 mod chain;
 mod contrast;
 mod cost;
+mod cpu_map;
 mod filters;
 mod languages;
 mod link;
@@ -89,6 +90,8 @@ pub fn findings(records: &[Record], memory_copy: Option<&Estimate>) -> Vec<Findi
         each(&stream_parts, &[Key::Send, Key::Recv, Key::Pages], pipes::zero_copy),
         each(&stream_parts, &[Key::Send, Key::Pages, Key::Capacity], pipes::fresh),
         wakeups::shortest_trip(&trips),
+        each(&stream_parts, &[Key::Place], cpu_map::structure),
+        each(&trip_parts, &[Key::Place], cpu_map::structure),
         each(&stream_parts, &[Key::Wait], wakeups::against_blocking),
         each(&trip_parts, &[Key::Wait], wakeups::against_blocking),
         link::each_situation(&of_streams, link::shared_memory),

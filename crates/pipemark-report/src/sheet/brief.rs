@@ -12,23 +12,21 @@ use pipemark_show::{Block, Cell, Characters, Colour, Column, Fit, Grid, Note, Sh
 use pipemark_watch::sheet::why;
 
 use crate::sheet::brief::tables::{
-    BY_ROUND, as_bars, as_columns, in_words, label, lines_per_row, sweep, unit_on_screen, volume_published,
+    BY_ROUND, TEXT_WIDTH, as_bars, as_columns, in_words, label, lines_per_row, sweep, unit_on_screen, volume_published,
 };
 use crate::sheet::document::warnings;
-use crate::sheet::experiment::{MeasuredExperiment, interval};
+use crate::sheet::experiment::{MeasuredExperiment, trials_by_experiment};
 use crate::sheet::marks::{legend_in_brief, uncertainty_marks};
 use crate::sheet::matrix::without_transfer;
 use crate::sheet::summary::summary;
 use crate::sheet::watched;
-use crate::sheet::words::{self, missing};
-use crate::sheet::{gains, matrix};
+use crate::sheet::words::{self, interval, missing};
+use crate::sheet::{cpu_map, gains, matrix};
 
 /// The largest number of lines of the sheet, on a terminal of 80 columns.
 const MAX_LINES: usize = 45;
 /// The largest number of lines of a sheet with main tables and a summary. A longer sheet omits the summary.
 const MAX_HEADLINE_LINES: usize = 50;
-/// The number of characters in a line of text.
-const TEXT_WIDTH: usize = 76;
 /// The largest number of lines for findings.
 const MAX_FINDING_LINES: usize = 8;
 /// The largest number of findings.
@@ -50,28 +48,46 @@ pub fn brief(document: &Document, pointers: &[String]) -> Sheet {
         return sheet;
     }
     let findings = findings(document);
-    // The suite's main experiments are shown whole. To make room for them, findings are dropped, the last first.
+    // The claims follow on a screen of their own. The suite's main experiments are shown whole. To make room for them,
+    // findings are dropped, the last first.
     let headline = document.experiments.iter().any(|experiment| experiment.headline);
     let lines = |sheet: &Sheet| {
         let terminal = Terminal { width: TEXT_WIDTH + 4, colour: Colour::Never, characters: Characters::Unicode };
         terminal.render(sheet).lines().count()
     };
     let least = if headline { findings.len().min(1) } else { findings.len() };
-    let fewer = (least..=findings.len()).rev().map(|most| (most, false));
-    // If that isn't enough, the claims are only counted. If that isn't enough either, a suite with main tables shows no
-    // findings.
-    let none = headline.then_some((0, true));
-    let mut sheet = Sheet::default();
-    for (most, counted_only) in fewer.chain([(least, true)]).chain(none) {
-        let footer =
-            ScreenFooter { findings: &findings[..most], counted_only, summary: summary(document, unit_on_screen) };
-        sheet = lay_out(document, &footer, pointers);
-        if lines(&sheet) <= MAX_LINES {
-            return sheet;
+    let fewer = (least..=findings.len()).rev();
+    // If that isn't enough, a suite with main tables shows no findings.
+    let none = headline.then_some(0);
+    let (mut sheet, mut shown) = (Sheet::default(), 0);
+    for most in fewer.chain(none) {
+        let footer = ScreenFooter { findings: &findings[..most], summary: summary(document, unit_on_screen) };
+        sheet = lay_out(document, &footer);
+        if lines(&sheet) + pointers.len() < MAX_LINES {
+            return with_claims(sheet, document, &findings[..most], pointers);
         }
+        shown = most;
     }
-    if headline && lines(&sheet) > MAX_HEADLINE_LINES {
-        sheet = lay_out(document, &ScreenFooter { findings: &[], counted_only: true, summary: Vec::new() }, pointers);
+    if headline && lines(&sheet) + pointers.len() >= MAX_HEADLINE_LINES {
+        (sheet, shown) = (lay_out(document, &ScreenFooter { findings: &[], summary: Vec::new() }), 0);
+    }
+    with_claims(sheet, document, &findings[..shown], pointers)
+}
+
+/// Adds the claims, one line each, and the pointers.
+fn with_claims(mut sheet: Sheet, document: &Document, findings: &[&Finding], pointers: &[String]) -> Sheet {
+    pipemark_claims::sheet::list(&mut sheet, document);
+    let topics =
+        BTreeSet::from_iter(findings.iter().map(|finding| finding.topic.as_str()).filter(|topic| !topic.is_empty()));
+    let explained = topics.iter().enumerate().map(|(nth, topic)| {
+        let what = if nth == 0 { "explanations: " } else { "" };
+        format!("{what}pipemark help {topic}")
+    });
+    if !pointers.is_empty() {
+        if document.requested().count() > 1 {
+            sheet.blocks.push(Block::Gap);
+        }
+        sheet.text(Style::Aside, explained.chain(pointers.iter().cloned()));
     }
     sheet
 }
@@ -79,17 +95,16 @@ pub fn brief(document: &Document, pointers: &[String]) -> Sheet {
 /// The part of the sheet after the tables.
 struct ScreenFooter<'a> {
     findings: &'a [&'a Finding],
-    /// Whether claims are only counted and none is shown as text.
-    counted_only: bool,
     summary: Vec<Vec<Cell>>,
 }
 
 /// Lays out the document with this footer.
-fn lay_out(document: &Document, footer: &ScreenFooter, pointers: &[String]) -> Sheet {
-    let ScreenFooter { findings, counted_only, summary } = footer;
+fn lay_out(document: &Document, footer: &ScreenFooter) -> Sheet {
+    let ScreenFooter { findings, summary } = footer;
     let mut sheet = Sheet::default();
+    let trials = trials_by_experiment(document);
     let experiments: Vec<MeasuredExperiment> =
-        document.experiments.iter().filter_map(|about| MeasuredExperiment::of(document, about)).collect();
+        document.experiments.iter().filter_map(|about| MeasuredExperiment::of(document, about, &trials)).collect();
     // Trials that are upper bounds for the other trials are shown in the summary.
     let bounds = |experiment: &&MeasuredExperiment| {
         experiment.records.iter().all(|record| record.job.is_memory_copy() || record.job.is_two_copies())
@@ -104,13 +119,8 @@ fn lay_out(document: &Document, footer: &ScreenFooter, pointers: &[String]) -> S
         && let [record] = experiment.records[..]
     {
         single(&mut sheet, document, record);
-        sheet.text(Style::Aside, pointers);
         return sheet;
     }
-    let claims = match *counted_only {
-        true => pipemark_claims::sheet::counts(document).into_iter().collect(),
-        false => pipemark_claims::sheet::brief(document),
-    };
     // The suite's main experiments are shown whole, so tall tables of other experiments are dropped.
     let headline = experiments.iter().any(|experiment| experiment.about.headline);
     let stays = |experiment: &&MeasuredExperiment| {
@@ -120,7 +130,7 @@ fn lay_out(document: &Document, footer: &ScreenFooter, pointers: &[String]) -> S
     };
     let (experiments, mut omitted): (Vec<&MeasuredExperiment>, Vec<&MeasuredExperiment>) =
         experiments.into_iter().partition(stays);
-    let lines_below = summary_lines(summary) + findings.len() + 3 * claims.len();
+    let lines_below = summary_lines(summary) + findings.len();
     let rows = rows_of(document, &experiments, &sheet, lines_below, findings);
     let mut signs = String::new();
     let (shown, without_room): (Vec<_>, Vec<_>) =
@@ -138,10 +148,6 @@ fn lay_out(document: &Document, footer: &ScreenFooter, pointers: &[String]) -> S
         let published = omitted.iter().filter_map(|own| published_in_brief(own));
         sheet.notes(published.map(Note::plain));
         sheet.text(Style::Aside, [format!("with --all: {}", omitted.iter().map(words).collect::<Vec<_>>().join("; "))]);
-    }
-    if !claims.is_empty() {
-        sheet.heading(2, "Claims");
-        sheet.notes(claims);
     }
     let mut legend = legend_in_brief(&signs);
     if signs.contains(BY_ROUND) {
@@ -166,16 +172,6 @@ fn lay_out(document: &Document, footer: &ScreenFooter, pointers: &[String]) -> S
     let mark = |index: usize| if several_findings { format!("{}", index + 1) } else { "•".to_owned() };
     let numbered = findings.iter().enumerate();
     sheet.notes(numbered.map(|(index, finding)| Note::new(&mark(index), Style::Heading, &finding.text)));
-    let topics =
-        BTreeSet::from_iter(findings.iter().map(|finding| finding.topic.as_str()).filter(|topic| !topic.is_empty()));
-    let explained = topics.iter().enumerate().map(|(nth, topic)| {
-        let what = if nth == 0 { "explanations: " } else { "" };
-        format!("{what}pipemark help {topic}")
-    });
-    if !pointers.is_empty() {
-        sheet.blocks.push(Block::Gap);
-        sheet.text(Style::Aside, explained.chain(pointers.iter().cloned()));
-    }
     sheet
 }
 
@@ -254,7 +250,7 @@ fn table_height(document: &Document, experiment: &MeasuredExperiment) -> Option<
         true => gains::in_brief(document, experiment).map(|(grid, _)| vec![grid]),
         false => gains::grids(document, experiment).map(|(grids, _)| grids),
     };
-    let grids = grids.or_else(|| matrix::grid(experiment).map(|(grid, _)| vec![grid]))?;
+    let grids = grids.or_else(|| matrix::grid(experiment.about, &experiment.records).map(|(grid, _)| vec![grid]))?;
     Some(grids.iter().flat_map(|grid| &grid.groups).map(|group| group.rows.len() + 2).sum())
 }
 
@@ -375,7 +371,8 @@ fn table(sheet: &mut Sheet, document: &Document, experiment: &MeasuredExperiment
         return;
     }
     let null = without_transfer(&experiment.records).map(|text| Note::new("null:", Style::Aside, text));
-    if let Some((grid, notes)) = matrix::grid(experiment) {
+    let map = cpu_map::grid(experiment, &document.host.topology);
+    if let Some((grid, notes)) = map.or_else(|| matrix::grid(experiment.about, &experiment.records)) {
         sheet.grid(grid);
         sheet.notes(notes.into_iter().take(1));
     } else if let Some((columns, table_rows)) = sweep(experiment) {

@@ -4,9 +4,9 @@ use pipemark_model::Document;
 use pipemark_show::{Note, Sheet, Style};
 use pipemark_watch::sheet::timeline;
 
-use crate::sheet::experiment::MeasuredExperiment;
+use crate::sheet::experiment::{MeasuredExperiment, trials_by_experiment};
 use crate::sheet::watched;
-use crate::sheet::{gains, marks, matrix, words};
+use crate::sheet::{cpu_map, gains, marks, matrix, words};
 
 /// The sheet of a document, as shown after a measurement.
 pub fn document(document: &Document) -> Sheet {
@@ -16,11 +16,12 @@ pub fn document(document: &Document) -> Sheet {
     sheet.text(Style::Aside, words::method(document));
     sheet.text(Style::Caution, words::partial(document));
     watched(document).iter().for_each(|watched| timeline(&mut sheet, watched));
+    let trials = trials_by_experiment(document);
     for about in &document.experiments {
-        let Some(experiment) = MeasuredExperiment::of(document, about) else { continue };
+        let Some(experiment) = MeasuredExperiment::of(document, about, &trials) else { continue };
         sheet.heading(2, experiment.title());
         sheet.text(Style::Aside, experiment.shared());
-        tables(&mut sheet, document, about, "");
+        tables(&mut sheet, document, &experiment, "");
     }
     let legend = marks::legend(document);
     if !legend.is_empty() {
@@ -40,10 +41,11 @@ pub(super) fn heading(document: &Document) -> String {
 }
 
 /// Adds the tables of one experiment with their notes. If `run` isn't empty, it precedes the captions.
-pub(super) fn tables(sheet: &mut Sheet, document: &Document, about: &pipemark_model::Experiment, run: &str) {
-    let Some(experiment) = MeasuredExperiment::of(document, about) else { return };
-    let (mut grids, notes) = gains::grids(document, &experiment).unwrap_or_else(|| {
-        let (grid, notes) = matrix::grid(&experiment).unwrap_or_else(|| experiment.grid());
+pub(super) fn tables(sheet: &mut Sheet, document: &Document, experiment: &MeasuredExperiment, run: &str) {
+    let (mut grids, notes) = gains::grids(document, experiment).unwrap_or_else(|| {
+        let map = cpu_map::grid(experiment, &document.host.topology);
+        let grid = map.or_else(|| matrix::grid(experiment.about, &experiment.records));
+        let (grid, notes) = grid.unwrap_or_else(|| experiment.grid());
         (vec![grid], notes)
     });
     for group in grids.iter_mut().flat_map(|grid| &mut grid.groups).filter(|_| !run.is_empty()) {

@@ -1,17 +1,24 @@
 //! The table of one experiment: a row for each trial, with columns for the varying parameters and for the figures.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 use pipemark_model::{
     ColumnUnit, Estimate, Estimates, Figure, Job, Key, MEMORY_COPY_KEYS, Record, Statistic, Throughput, Unit, Volume,
-    WaitPolicy, between, bytes_in_words, differing_keys, digits, distinct, mixes_foreign_programs, neutral, percent,
-    shared, three_digits,
+    WaitPolicy, bytes_in_words, differing_keys, digits, distinct, group_by_key, mixes_foreign_programs, neutral,
+    percent, phrase, shared, three_digits,
 };
 use pipemark_show::{Align, Cell, Column, Fit, Grid, Note, Style, Table};
 
 use crate::sheet::marks::{WARNED, marks, warnings_by_trial};
 use crate::sheet::matrix::{self, without_transfer};
-use crate::sheet::words::{missing, ranked};
+use crate::sheet::words::{interval, missing, ranked};
+
+/// The trials of a document by the names of their experiments.
+pub(super) type TrialsByExperiment<'a> = HashMap<&'a str, Vec<&'a Record>>;
+
+pub(super) fn trials_by_experiment(document: &pipemark_model::Document) -> TrialsByExperiment<'_> {
+    group_by_key(document.trials.iter().map(|record| (record.experiment.as_str(), record))).into_iter().collect()
+}
 
 /// One experiment of a document.
 #[derive(Debug)]
@@ -21,7 +28,15 @@ pub(super) struct MeasuredExperiment<'a> {
     /// The sources of published figures, in the order of the rows.
     sources: Vec<&'a str>,
     baselines: Vec<&'a Record>,
+    baselines_by_id: HashMap<&'a str, &'a Record>,
+    /// The highest throughput of each wait policy, in bytes per second.
+    highest: Vec<(WaitPolicy, f64)>,
     copy: Option<f64>,
+}
+
+/// The median throughput in bytes per second; 0 without an estimate.
+fn throughput(record: &Record) -> f64 {
+    record.estimate.as_ref().map_or(0.0, |estimates| estimates.throughput().median)
 }
 
 impl<'a> MeasuredExperiment<'a> {
@@ -29,17 +44,26 @@ impl<'a> MeasuredExperiment<'a> {
     pub(super) fn of(
         document: &'a pipemark_model::Document,
         about: &'a pipemark_model::Experiment,
+        trials: &TrialsByExperiment<'a>,
     ) -> Option<MeasuredExperiment<'a>> {
-        let records: Vec<&Record> = document.trials.iter().filter(|record| record.experiment == about.name).collect();
-        if records.is_empty() {
-            return None;
-        }
+        let records = trials.get(about.name.as_str())?.clone();
         let published = records.iter().filter_map(|record| record.published.as_ref());
         let sources = distinct(published.map(|published| published.source.as_str()));
-        let is_base = |record: &&Record| records.iter().any(|other| other.baseline.as_ref() == Some(&record.id));
-        let baselines = records.iter().copied().filter(is_base).collect();
+        let bases: HashSet<&str> = records.iter().filter_map(|record| record.baseline.as_deref()).collect();
+        let baselines: Vec<&Record> =
+            records.iter().copied().filter(|record| bases.contains(record.id.as_str())).collect();
+        // If an id occurs several times, the first record counts.
+        let baselines_by_id = baselines.iter().rev().map(|record| (record.id.as_str(), *record)).collect();
+        let mut highest: Vec<(WaitPolicy, f64)> = Vec::new();
+        for record in records.iter().filter(|record| ranked(record)) {
+            let (wait, speed) = (record.job.wait(), throughput(record));
+            match highest.iter_mut().find(|known| known.0 == wait) {
+                Some(known) => known.1 = known.1.max(speed),
+                None => highest.push((wait, speed)),
+            }
+        }
         let copy = document.memory_copy.map(|estimate| estimate.median).filter(|median| *median > 0.0);
-        Some(MeasuredExperiment { about, records, sources, baselines, copy })
+        Some(MeasuredExperiment { about, records, sources, baselines, baselines_by_id, highest, copy })
     }
 
     pub(super) fn title(&self) -> &str {
@@ -68,10 +92,29 @@ impl<'a> MeasuredExperiment<'a> {
     /// are ignored.
     pub(super) fn shared(&self) -> Vec<String> {
         let mut jobs = self.jobs();
+        if !self.about.known.is_empty() {
+            let varying = self.varying();
+            let known = self.about.known.iter().filter(|key| !varying.contains(key));
+            return known.filter_map(|key| Some(phrase(&jobs.first()?.value(*key)?))).collect();
+        }
         if mixes_foreign_programs(&jobs) {
             jobs.retain(|job| job.ends().is_some());
         }
         shared(&jobs)
+    }
+
+    /// Whether a figure was measured: of measurements by other tools, only the time, and CPU times that aren't 0.
+    fn is_measured(&self, figure: Figure) -> bool {
+        let counts_cpu =
+            || self.records.iter().flat_map(|record| &record.samples).any(|own| own.user_ns + own.sys_ns > 0);
+        match figure {
+            _ if self.about.known.is_empty() => true,
+            Figure::Throughput | Figure::Ratio | Figure::Real | Figure::RealPerGib | Figure::PerHop => true,
+            Figure::UserTime | Figure::SystemTime | Figure::SystemShare | Figure::Cpus | Figure::CpuSecondsPerGib => {
+                counts_cpu()
+            }
+            _ => false,
+        }
     }
 
     /// Whether the main figure of the trials is a time.
@@ -142,7 +185,8 @@ impl<'a> MeasuredExperiment<'a> {
     /// The unit in which the table shows a record's throughput or median time.
     pub(super) fn unit(&self, record: &Record) -> ColumnUnit {
         let headline = if self.is_latency() { Figure::P50 } else { Figure::Throughput };
-        matrix::unit(self, record).unwrap_or_else(|| self.common(headline, |estimate| estimate.median))
+        matrix::unit(self.about, &self.records, record)
+            .unwrap_or_else(|| self.common(headline, |estimate| estimate.median))
     }
 
     /// Adds the columns; returns the number of columns that identify a row.
@@ -213,7 +257,7 @@ impl<'a> MeasuredExperiment<'a> {
                 _ => own.copy.map(|copy| percent(estimates.throughput().median / copy * 100.0)),
             });
         }
-        for figure in Figure::iter().filter(|figure| has(*figure)) {
+        for figure in Figure::iter().filter(|figure| has(*figure) && self.is_measured(*figure)) {
             let shown = match figure {
                 Figure::Throughput | Figure::Ratio | Figure::P50 => false,
                 Figure::CallTime | Figure::ByteTime | Figure::Granted | Figure::SystemShare => false,
@@ -268,6 +312,18 @@ impl<'a> MeasuredExperiment<'a> {
                 inside(record, estimates).map(|time| unit.show(time))
             });
         }
+        let entrant = |record: &Record| record.samples.first().and_then(|sample| sample.entrant.as_ref()).cloned();
+        if self.records.iter().any(|record| entrant(record).is_some()) {
+            table.push(Column::words("", "compiler or runtime"), move |record| {
+                Cell::text(entrant(record).map_or_else(String::new, |entrant| entrant.runtime))
+            });
+            table.push(Column::words("", "check"), move |record| {
+                let check = |compares| if compares { "compares blocks" } else { "sums words" };
+                let reads = record.job.entrant().is_some_and(|entrant| entrant.verify.reads());
+                let entrant = entrant(record).filter(|_| reads);
+                Cell::shown(entrant.map_or("–", |entrant| check(entrant.compares)))
+            });
+        }
         if !self.sources.is_empty() && !chained {
             let heading = format!("{}, elsewhere", self.published_heading());
             self.add(table, &heading, |_, own, record| own.published(record));
@@ -319,19 +375,19 @@ impl<'a> MeasuredExperiment<'a> {
 
     /// A bar for throughput relative to the highest with the same wait policy.
     fn bar(&self, record: &Record) -> Cell {
-        let speed = |record: &Record| record.estimate.as_ref().map_or(0.0, |estimates| estimates.throughput().median);
-        let alike = self.records.iter().filter(|other| other.job.wait() == record.job.wait() && ranked(other));
-        let share = speed(record) / alike.map(|other| speed(other)).fold(f64::MIN_POSITIVE, f64::max);
+        let wait = record.job.wait();
+        let highest = self.highest.iter().find(|known| known.0 == wait).map_or(0.0, |known| known.1);
+        let share = throughput(record) / highest.max(f64::MIN_POSITIVE);
         if ranked(record) { Cell::bar(share, share) } else { Cell::default() }
     }
 
     pub(super) fn is_baseline(&self, record: &Record) -> bool {
-        self.baselines.iter().any(|baseline| baseline.id == record.id)
+        self.baselines_by_id.contains_key(record.id.as_str())
     }
 
     /// The baseline of a trial's ratio; `None` if it isn't in the document.
     pub(super) fn baseline_of(&self, record: &Record) -> Option<&'a Record> {
-        self.baselines.iter().copied().find(|baseline| record.baseline.as_ref() == Some(&baseline.id))
+        self.baselines_by_id.get(record.baseline.as_deref()?).copied()
     }
 
     fn published(&self, record: &Record) -> Option<String> {
@@ -408,14 +464,6 @@ fn wait_policy_effect(wait: WaitPolicy) -> &'static str {
         WaitPolicy::Block => "block: a waiting end sleeps in the call",
         WaitPolicy::Poll => "poll: a waiting end sleeps in poll(2)",
         WaitPolicy::Spin => "spin: a waiting end keeps its CPU busy; ranked apart from other rows",
-    }
-}
-
-/// Both ends of the interval, or `n=` and the number of runs if there are too few for an interval.
-pub(super) fn interval(estimate: &Estimate, show: impl Fn(f64) -> String) -> String {
-    match (estimate.low, estimate.high) {
-        (Some(low), Some(high)) => between(&show(low), &show(high)),
-        _ => format!("n={}", estimate.runs),
     }
 }
 

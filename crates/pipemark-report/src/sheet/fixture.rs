@@ -45,7 +45,7 @@ pub fn of_suite(text: &str, scale: &str, seed: u64) -> Document {
         let lines = trial.job.lines().is_some();
         for sample in outcome.samples.iter_mut().filter(|_| lines) {
             let filter = ProcessStats { user_ns: sample.user_ns, context_switches: 100, ..ProcessStats::default() };
-            sample.pipeline = Some(PipelineStats { feed: None, filter });
+            sample.pipeline = Some(PipelineStats { feed: None, filter, reader: None });
         }
         outcome
     });
@@ -221,6 +221,7 @@ fn experiments(trials: &[Record]) -> Vec<Experiment> {
         across: None,
         headline: false,
         gains: None,
+        known: Vec::new(),
     };
     names.into_iter().map(named).collect()
 }

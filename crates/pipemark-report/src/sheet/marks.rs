@@ -1,9 +1,10 @@
 //! Marks after figures, each with one meaning in all tables. Also warnings about trials, as sentences below their
 //! table.
 
+use std::collections::HashSet;
 use std::mem;
 
-use pipemark_model::{Document, Estimate, Record, Warning, counted};
+use pipemark_model::{Document, Estimate, Record, Warning, counted, group_by_key};
 use pipemark_show::{Note, Style};
 
 use crate::sheet::words::missing;
@@ -94,32 +95,27 @@ pub(super) fn legend_in_brief(signs: &str) -> Vec<String> {
 /// The warnings other than those that `~` stands for, without duplicates. Each is given once, with the worst case and
 /// the names of the trials.
 pub(super) fn warnings_by_trial(records: &[&Record], noun: &str, name: impl Fn(&Record) -> String) -> Vec<String> {
-    let mut notes: Vec<(Warning, Vec<&Record>)> = Vec::new();
-    for (record, warning) in
-        records.iter().flat_map(|record| record.warnings.iter().map(move |warning| (record, warning)))
-    {
-        let same = |known: &Warning| match (magnitude(warning), magnitude(known)) {
-            (Some(_), Some(_)) => mem::discriminant(warning) == mem::discriminant(known),
-            _ => warning.to_string() == known.to_string(),
-        };
-        match notes.iter_mut().find(|(known, _)| same(known)) {
-            _ if matches!(warning, Warning::Wide { .. }) => {}
-            Some((known, rows)) => {
-                if magnitude(warning) > magnitude(known) {
-                    *known = warning.clone();
-                }
-                if !rows.iter().any(|row| row.id == record.id) {
-                    rows.push(record);
-                }
-            }
-            None => notes.push((warning.clone(), vec![record])),
-        }
-    }
-    let sentence = |(warning, rows): (Warning, Vec<&Record>)| {
+    let all = records.iter().flat_map(|record| record.warnings.iter().map(move |warning| (*record, warning)));
+    let all = all.filter(|(_, warning)| !matches!(warning, Warning::Wide { .. }));
+    // Warnings with a severity are the same if they are of one kind, and others if they have the same text.
+    let key = |warning: &Warning| match magnitude(warning) {
+        Some(_) => (Some(mem::discriminant(warning)), String::new()),
+        None => (None, warning.to_string()),
+    };
+    let notes = group_by_key(all.map(|(record, warning)| (key(warning), (record, warning))));
+    let sentence = |(_, found): (_, Vec<(&Record, &Warning)>)| {
+        // Of equally severe warnings, the first counts.
+        let worse = |one: &'_ Warning, other: &'_ Warning| magnitude(other) > magnitude(one);
+        let warning =
+            found.iter().map(|(_, warning)| *warning).reduce(|one, other| if worse(one, other) { other } else { one });
+        let warning = warning.expect("a group has a member");
+        let mut ids = HashSet::new();
+        let rows: Vec<&Record> =
+            found.iter().map(|(record, _)| *record).filter(|record| ids.insert(&record.id)).collect();
         let mut names: Vec<String> = rows.iter().map(|record| name(record)).collect();
         names.dedup();
         let whose = if names.len() > MAX_NAMED { counted(rows.len(), noun) } else { names.join("; ") };
-        let worst = if rows.len() > 1 && magnitude(&warning).is_some() { "in the worst, " } else { "" };
+        let worst = if rows.len() > 1 && magnitude(warning).is_some() { "in the worst, " } else { "" };
         format!("{whose}: {worst}{warning}")
     };
     notes.into_iter().map(sentence).collect()

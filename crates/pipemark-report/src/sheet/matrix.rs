@@ -2,11 +2,11 @@
 //! of each column is marked.
 
 use pipemark_model::{
-    Better, ColumnUnit, Estimate, Figure, Key, Record, Unit, Warning, differing_keys, distinct, group_by_key, neutral,
+    Better, ColumnUnit, Estimate, Experiment, Figure, Key, Record, Unit, Warning, differing_keys, distinct,
+    group_by_key, neutral,
 };
 use pipemark_show::{Cell, Column, Fit, Grid, Note, Row, RowGroup, Style};
 
-use crate::sheet::experiment::MeasuredExperiment;
 use crate::sheet::marks::warnings_by_trial;
 use crate::sheet::words::{missing, ranked};
 
@@ -17,14 +17,13 @@ pub(super) const MISSING_FIGURE: &str = "–";
 const ROW_KEYS: [Key; 4] = [Key::Link, Key::Send, Key::Recv, Key::Filter];
 
 /// The table, and the notes below the table; `None` if the experiment doesn't request this form.
-pub(super) fn grid(experiment: &MeasuredExperiment) -> Option<(Grid, Vec<Note>)> {
-    let across = experiment.about.across?;
-    let records = &experiment.records;
+pub(super) fn grid(about: &Experiment, records: &[&Record]) -> Option<(Grid, Vec<Note>)> {
+    let across = about.across?;
     // After an interruption, the first row may be incomplete, so the columns aren't taken from it.
-    let mut ascending = records.clone();
+    let mut ascending = records.to_vec();
     ascending.sort_by_key(|record| record.job.value(across).and_then(|value| value.number()));
     let columns = distinct(ascending.iter().map(|record| record.shown(across)));
-    let caption = captions(experiment, across);
+    let caption = captions(about, records, across);
     let groups = group_by_key(records.iter().map(|&record| (caption(record), record)));
     let groups = groups.iter().map(|(caption, group)| RowGroup::new(caption, rows(group, across, &columns))).collect();
     let headings = columns.iter().map(|column| Column::figures("", &abbreviate_size(column)));
@@ -34,11 +33,11 @@ pub(super) fn grid(experiment: &MeasuredExperiment) -> Option<(Grid, Vec<Note>)>
 }
 
 /// The unit of a record's cell; `None` if the experiment doesn't request this form or the record has no figure.
-pub(super) fn unit(experiment: &MeasuredExperiment, record: &Record) -> Option<ColumnUnit> {
-    let across = experiment.about.across?;
-    let caption = captions(experiment, across);
+pub(super) fn unit(about: &Experiment, records: &[&Record], record: &Record) -> Option<ColumnUnit> {
+    let across = about.across?;
+    let caption = captions(about, records, across);
     let of_column = |other: &&Record| other.shown(across) == record.shown(across) && caption(other) == caption(record);
-    common_unit(experiment.records.iter().copied().filter(of_column))
+    common_unit(records.iter().copied().filter(of_column))
 }
 
 fn common_unit<'a>(records: impl Iterator<Item = &'a Record>) -> Option<ColumnUnit> {
@@ -48,9 +47,9 @@ fn common_unit<'a>(records: impl Iterator<Item = &'a Record>) -> Option<ColumnUn
 }
 
 /// The caption of a record's group.
-fn captions(experiment: &MeasuredExperiment, across: Key) -> impl Fn(&Record) -> String {
-    let jobs: Vec<_> = experiment.records.iter().map(|record| &record.job).collect();
-    let mut apart = differing_keys(&jobs, &experiment.about.varies);
+fn captions(about: &Experiment, records: &[&Record], across: Key) -> impl Fn(&Record) -> String {
+    let jobs: Vec<_> = records.iter().map(|record| &record.job).collect();
+    let mut apart = differing_keys(&jobs, &about.varies);
     // Rows aren't grouped by verification, because it differs only for links that move nothing, which aren't ranked.
     apart.retain(|key| !key.is_volume() && ![across, Key::Verify].contains(key) && !ROW_KEYS.contains(key));
     move |record| {

@@ -4,6 +4,7 @@
 mod brief;
 mod charts;
 mod comparison;
+mod cpu_map;
 mod document;
 mod experiment;
 mod gains;

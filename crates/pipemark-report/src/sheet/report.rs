@@ -1,5 +1,7 @@
 //! A report of several documents, with charts above their tables. Also the main charts alone.
 
+use std::collections::HashMap;
+
 use pipemark_model::{Document, Finding, Nanos, counted};
 use pipemark_show::{Block, Chart, Column, Fit, Grid, Note, Row, RowGroup, Sheet, Style};
 use pipemark_stats::diff::{Diff, SideInput};
@@ -8,6 +10,7 @@ use pipemark_watch::sheet::timeline;
 
 use crate::sheet::charts::{Section, charts, labels, over_time};
 use crate::sheet::document::{heading, tables};
+use crate::sheet::experiment::{MeasuredExperiment, trials_by_experiment};
 use crate::sheet::watched;
 use crate::sheet::{comparison, marks, summary, words};
 
@@ -78,14 +81,24 @@ pub fn report(documents: &[Document]) -> Sheet {
     for (document, label) in runs() {
         pipemark_claims::sheet::table(&mut sheet, document, if several_documents { label } else { "" });
     }
+    let by_experiment: Vec<_> = documents.iter().map(trials_by_experiment).collect();
+    // If a name occurs several times, the first experiment counts.
+    let by_name = |document: &Document| -> HashMap<String, usize> {
+        document.experiments.iter().enumerate().rev().map(|(at, about)| (about.name.clone(), at)).collect()
+    };
+    let places: Vec<HashMap<String, usize>> = documents.iter().map(by_name).collect();
     for (section, charts) in sections.iter().zip(drawn) {
         sheet.heading(2, &section.title);
         sheet.text(Style::Aside, [&section.about]);
         sheet.blocks.extend(charts.into_iter().map(Box::new).map(Block::Chart));
         for &run in &section.runs {
-            let about = documents[run].experiments.iter().find(|about| about.name == section.name);
             let label = if section.runs.len() > 1 { labels[run].as_str() } else { "" };
-            about.into_iter().for_each(|about| tables(&mut sheet, &documents[run], about, label));
+            let about = places[run].get(section.name).map(|at| &documents[run].experiments[*at]);
+            if let Some(experiment) =
+                about.and_then(|about| MeasuredExperiment::of(&documents[run], about, &by_experiment[run]))
+            {
+                tables(&mut sheet, &documents[run], &experiment, label);
+            }
         }
     }
     if !findings.is_empty() {

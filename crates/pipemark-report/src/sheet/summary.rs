@@ -1,20 +1,23 @@
 //! The main figures of a document, for the brief sheet and the report page.
 
+use std::collections::HashMap;
+
 use pipemark_model::{
     ColumnUnit, Document, Ends, Job, Key, LinkKind, Mode, Record, RecvMethod, SendMethod, Unit, Verify, WaitPolicy,
-    counted, differing_keys, name, names,
+    counted, differing_keys, group_by_key, name, names,
 };
 use pipemark_show::{Cell, Style};
 use pipemark_stats::records::ratio_of;
 
-use crate::sheet::experiment::{MeasuredExperiment, agrees_with_medians, interval, times};
-use crate::sheet::words::{is_plain, ranked};
+use crate::sheet::experiment::{MeasuredExperiment, agrees_with_medians, times, trials_by_experiment};
+use crate::sheet::words::{interval, is_plain, ranked};
 
-/// The settings of a job that differ from those of `plain`. If `plain` is `None`, the job's main parameters.
+/// The settings of a job that differ from those of `plain`, or from the defaults if `plain` is `None`. They include the
+/// verification level and the capacity, by which the job may differ from all tables on the screen.
 fn differing_settings(job: &Job, plain: Option<&Job>) -> String {
-    let Some(plain) = plain else { return names(&[job], &[Key::Link]).concat() };
-    let keys = differing_keys(&[plain, job], &[]);
-    let keys: Vec<Key> = keys.into_iter().filter(|key| !key.is_volume() && *key != Key::Verify).collect();
+    let default = Job::default();
+    let keys = differing_keys(&[plain.unwrap_or(&default), job], &[]);
+    let keys: Vec<Key> = keys.into_iter().filter(|key| !key.is_volume()).collect();
     name(job, &keys)
 }
 
@@ -25,9 +28,10 @@ pub(super) type UnitOf = fn(&MeasuredExperiment, &Record) -> ColumnUnit;
 /// the longest chain, and the memory copy within one process. Each figure is in the unit of its table, given by
 /// `unit_of`.
 pub(super) fn summary(document: &Document, unit_of: UnitOf) -> Vec<Vec<Cell>> {
+    let trials = trials_by_experiment(document);
     let shown = |record: &Record, figure: f64| {
         let about = document.experiments.iter().find(|experiment| experiment.name == record.experiment);
-        let experiment = about.and_then(|about| MeasuredExperiment::of(document, about));
+        let experiment = about.and_then(|about| MeasuredExperiment::of(document, about, &trials));
         match experiment {
             Some(experiment) if experiment.is_latency() == record.job.is_latency() => {
                 unit_of(&experiment, record).show(figure)
@@ -113,13 +117,11 @@ pub(super) fn summary(document: &Document, unit_of: UnitOf) -> Vec<Vec<Cell>> {
     }
     let figure = |text: String| Cell::shown(text).style(Style::Heading);
     // On a busy machine, spinning trials may be slower than sleeping ones. Such a trial isn't an upper bound.
-    let bounds = |bound: &&&Record| {
-        let mut beside = streams.iter().filter(|record| {
-            record.job.place() == bound.job.place()
-                && record.job.ends().map(Ends::work) == bound.job.ends().map(Ends::work)
-        });
-        bound.job.is_two_copies() && beside.all(|record| speed(record) <= speed(bound))
-    };
+    let kind = |record: &Record| (record.job.place(), record.job.ends().map(Ends::work));
+    let fastest: Vec<_> = group_by_key(streams.iter().map(|record| (kind(record), speed(record))));
+    let fastest = fastest.into_iter().map(|(kind, speeds)| (kind, speeds.into_iter().fold(0.0, f64::max)));
+    let fastest: HashMap<_, f64> = fastest.collect();
+    let bounds = |bound: &&&Record| bound.job.is_two_copies() && speed(bound) >= fastest[&kind(bound)];
     if let (Some(record), false) = (streams.iter().find(bounds), rows.is_empty()) {
         let details = "upper bound (busy-waiting)";
         rows.push(vec![

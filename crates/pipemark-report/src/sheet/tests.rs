@@ -71,9 +71,15 @@ fn show_main_experiments(scale: &str) {
     for (seed, (name, text)) in EMBEDDED.into_iter().enumerate() {
         let document = fixture::of_suite(text, scale, seed as u64);
         let text = render(&sheet::brief(&document, &["all tables: --all".to_owned()]), 80, Colour::Never);
-        // The complete tables of these suites are longer than a screen.
+        // The complete tables of these suites are longer than a screen. The claims follow on a screen of their own.
         let most = if ["ipc", "large-pipe"].contains(&name) { 50 } else { 45 };
-        assert!(text.lines().count() <= most, "{name}: {} lines\n{text}", text.lines().count());
+        let (above, claims) = text.split_once("\nClaims (").unwrap_or((&text, ""));
+        assert!(above.lines().count() <= most, "{name}: {} lines\n{text}", above.lines().count());
+        let lines = claims.lines().count();
+        assert!(lines <= document.claims.len() + 4 && lines <= 40, "{name}: {lines}\n{text}");
+        let numbered = |number: usize| claims.lines().any(|line| line.trim_start().starts_with(&format!("{number} ")));
+        assert!((1..=document.claims.len()).all(numbered), "{name}: one line for each claim\n{text}");
+        assert!(claims.lines().all(|line| width(line) <= 80), "{name}\n{text}");
         for headline in document.experiments.iter().filter(|experiment| experiment.headline) {
             let heading = text.lines().find(|line| line.starts_with(&headline.title));
             let heading = heading.unwrap_or_else(|| panic!("{name} has no {}:\n{text}", headline.title));

@@ -1,9 +1,9 @@
 //! The text around the tables of a document: the machine, the method, the verification, whether the measurement is
 //! complete, and why a record has no figures.
 
-use pipemark_model::{Document, Job, Key, Nanos, Record, Status, Throughput, Unit, Verify, counted, neutral};
-
-use crate::sheet::experiment::interval;
+use pipemark_model::{
+    Document, Estimate, Job, Key, Nanos, Record, Status, Throughput, Unit, Verify, between, counted, neutral,
+};
 
 /// The machine: a list of facts as text.
 pub(super) fn host(document: &Document) -> Vec<String> {
@@ -86,8 +86,9 @@ fn verification(document: &Document) -> String {
 /// A sentence if the measurement was interrupted; otherwise `None`.
 pub(super) fn partial(document: &Document) -> Option<String> {
     let unmeasured = document.requested().filter(|record| record.estimate.is_none()).count();
+    let fewest = document.requested().map(|record| record.samples.len()).min().unwrap_or(0);
     document.partial.then(|| match unmeasured {
-        0 => "interrupted: every trial has figures, but from fewer runs than planned.".to_owned(),
+        0 => format!("interrupted: fewer runs than planned, at least {fewest} of each trial."),
         _ => format!(
             "interrupted: {unmeasured} of {} not measured; the others may have fewer runs than planned.",
             counted(document.requested().count(), "trial")
@@ -119,4 +120,12 @@ pub(super) fn missing(record: &Record) -> Option<String> {
 /// ranked with those that do.
 pub(super) fn ranked(record: &Record) -> bool {
     record.job.link().transfers() && record.measured().is_some() && missing(record).is_none()
+}
+
+/// Both ends of the interval, or `n=` and the number of runs if there are too few for an interval.
+pub(super) fn interval(estimate: &Estimate, show: impl Fn(f64) -> String) -> String {
+    match (estimate.low, estimate.high) {
+        (Some(low), Some(high)) => between(&show(low), &show(high)),
+        _ => format!("n={}", estimate.runs),
+    }
 }

@@ -13,7 +13,7 @@ fn with_pipeline(mut outcome: Outcome) -> Outcome {
     if outcome.trial.job.lines().is_some() {
         for sample in &mut outcome.samples {
             let filter = ProcessStats { user_ns: sample.user_ns, context_switches: 100, ..ProcessStats::default() };
-            sample.pipeline = Some(PipelineStats { feed: None, filter });
+            sample.pipeline = Some(PipelineStats { feed: None, filter, reader: None });
         }
     }
     outcome

@@ -271,7 +271,7 @@ fn fault_of_claim(claim: &Claim, one: &Evidence, all: &[Record]) -> Option<Strin
             return (claim.to.is_none() && figure != "speed" && (equal || one.figure == 0.0)).then_some(());
         };
         let to = row(to)?;
-        let kind = match &claim.to {
+        let kind = match claim.to_of(&of.job) {
             Some(wanted) => {
                 let keys: Vec<Key> = Key::iter().filter(|key| wanted.get(*key).is_some()).collect();
                 let settings = to.job.settings();

@@ -8,11 +8,13 @@ use pipemark_model::{
 };
 use pipemark_show::{Cell, Column, Fit, Grid, Style};
 
-use crate::sheet::brief::TEXT_WIDTH;
 use crate::sheet::experiment::{MeasuredExperiment, agrees_with_medians, times};
 use crate::sheet::marks::{of_bytes, uncertainty_marks};
 use crate::sheet::matrix;
 use crate::sheet::words::{missing, ranked};
+
+/// The number of characters in a line of text.
+pub(super) const TEXT_WIDTH: usize = 76;
 
 /// The minimum number of values of a parameter that gets columns. A parameter with fewer values is shown in rows.
 const MIN_COLUMNS: usize = 5;
@@ -137,7 +139,9 @@ pub(super) fn unit_on_screen(experiment: &MeasuredExperiment, record: &Record) -
         let column = rows.iter().find_map(|(_, row)| row.iter().position(|own| std::ptr::eq(*own, record)))?;
         Some(common_unit(rows.iter().filter_map(|(_, row)| row.get(column).copied())))
     };
-    matrix::unit(experiment, record).or_else(in_sweep).unwrap_or_else(|| unit_of_bars(experiment))
+    matrix::unit(experiment.about, &experiment.records, record)
+        .or_else(in_sweep)
+        .unwrap_or_else(|| unit_of_bars(experiment))
 }
 
 /// A sparkline `▁▃█▅` of each figure relative to the highest.

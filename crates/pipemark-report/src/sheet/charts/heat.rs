@@ -1,9 +1,14 @@
 //! Heat maps. The colour shows the figure, or the ratio if there is a baseline.
 
-use pipemark_model::{Experiment, GainsBlock, GainsCell, Key, Unit, capitalised, distinct, group_by_key, neutral};
+use std::collections::BTreeSet;
+
+use pipemark_model::{
+    Cpu, Experiment, GainsBlock, GainsCell, Key, Place, Unit, capitalised, distinct, group_by_key, neutral,
+};
 use pipemark_show::{Axis, Chart, ChartKind, Colouring, Point, Series, SeriesRole, extent};
 
 use crate::sheet::charts::{Context, MAX_ROWS, Trial, is_null, number, title_of, truncate_with_note};
+use crate::sheet::cpu_map;
 use crate::sheet::gains::{MARKS, gain};
 
 /// The largest number of columns that is readable.
@@ -50,6 +55,40 @@ pub(super) fn charts(context: &Context, across: Key) -> Vec<Chart> {
         Chart { panel, below: omitted.clone(), ..Chart::new(&title, ChartKind::Heat(colouring), x, y, series) }
     };
     panels.into_iter().map(chart).collect()
+}
+
+/// A trial, and the CPUs of its writer and its reader.
+type PlacedTrial<'a> = (&'a Trial<'a>, (Cpu, Cpu));
+
+/// A heat map of pairs of CPUs for each document: a row for each CPU of a writer, a column for each CPU of a reader.
+pub(super) fn cpu_maps(context: &Context) -> Vec<Chart> {
+    let pair = |trial: &Trial| match trial.record.job.place() {
+        Place::Pinned(writer, reader) => Some((writer, reader)),
+        _ => None,
+    };
+    let others = context.keys_except(&[Key::Place]);
+    let pinned = context.section.trials.iter().filter_map(|trial| Some((trial, pair(trial)?)));
+    let panels =
+        group_by_key(pinned.map(|one| (context.with_run(context.section.name_of(one.0, &others), one.0.run), one)));
+    let map = |(panel, trials): (String, Vec<PlacedTrial<'_>>)| {
+        let cpus = BTreeSet::from_iter(trials.iter().flat_map(|(_, (writer, reader))| [*writer, *reader]));
+        let order = cpu_map::ordered(&cpus, &context.documents[trials.first()?.0.run].host.topology);
+        let at = |cpu: Cpu| order.iter().position(|own| *own == cpu).unwrap_or(0) as f64;
+        let point = |(trial, (writer, reader)): &PlacedTrial<'_>| {
+            let point = context.point(trial, 0.0);
+            let (value, brief) = (Some(point.y), context.unit().brief(point.y));
+            Point { x: at(*reader), y: at(*writer), value, brief, ..point }
+        };
+        let points: Vec<Point> = trials.iter().map(point).collect();
+        let (low, high) = extent(points.iter().filter_map(|point| point.value).filter(|value| *value > 0.0))?;
+        let colouring = Colouring::Sequential { low, high, more_is_better: !context.section.latency };
+        let names = |title: &str| Axis::named(title, order.iter().map(ToString::to_string).collect());
+        let title = format!("{} by CPUs", capitalised(context.measure()));
+        let series = vec![Series { label: String::new(), role: SeriesRole::Measured, points }];
+        let (x, y) = (names("CPU of the reader"), names("CPU of the writer"));
+        Some(Chart { panel, ..Chart::new(&title, ChartKind::Heat(colouring), x, y, series) })
+    };
+    panels.into_iter().filter_map(map).collect()
 }
 
 /// The blocks of a table of gains in the published form. The colour shows the gain; published figures are in brackets.

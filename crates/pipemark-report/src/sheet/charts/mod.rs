@@ -11,7 +11,7 @@ use pipemark_show::{Chart, Point, extent};
 
 pub(super) use crate::sheet::charts::section::Section;
 pub use crate::sheet::charts::section::labels;
-use crate::sheet::charts::section::{Trial, number};
+use crate::sheet::charts::section::{Trial, number, truncate_with_note};
 pub(super) use crate::sheet::charts::time::over_time;
 
 /// The largest number of items in a chart. More would be hard to read and slow to draw. The table has all items.
@@ -42,6 +42,9 @@ pub(super) fn charts(section: &Section, documents: &[Document], labels: &[String
     let numeric = context.numeric();
     if has(Key::Language) && numeric.is_none() {
         return bars::languages(&context);
+    }
+    if section.across == Some(Key::Place) {
+        return heat::cpu_maps(&context);
     }
     if let Some(across) = section.across.filter(|key| has(*key)) {
         let curves = has(Key::Filter).then(|| curves::sweep(&context, across));
@@ -108,6 +111,7 @@ impl<'a> Context<'a> {
         match self.with_run(self.section.name_of(trial, &self.keys_except(but)), trial.run) {
             name if !name.is_empty() => name,
             _ if self.section.latency => "round trip".to_owned(),
+            _ if self.documents[trial.run].suite == "import" => "measured elsewhere".to_owned(),
             _ => "measured here".to_owned(),
         }
     }
@@ -200,17 +204,6 @@ fn downsample<T>(points: Vec<T>) -> Vec<T> {
     }
     let every = count.div_ceil(MAX_POINTS);
     points.into_iter().enumerate().filter(|(n, _)| n % every == 0 || n + 1 == count).map(|(_, point)| point).collect()
-}
-
-/// As many of the first `groups` as a chart shows, and a note about the omitted ones. The most important groups must
-/// come first.
-fn truncate_with_note<T>(mut groups: Vec<T>, most: usize, what: &str) -> (Vec<T>, String) {
-    let all = groups.len();
-    if all <= most {
-        return (groups, String::new());
-    }
-    groups.truncate(most);
-    (groups, format!("The chart shows {most} of {all} {what}; the table shows all."))
 }
 
 /// Whether the values spread so widely that small ones would vanish on a linear axis.

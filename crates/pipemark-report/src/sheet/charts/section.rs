@@ -1,11 +1,12 @@
 //! The experiments of several documents, merged by name, with their trials from all runs.
 
-use std::collections::{BTreeSet, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 use serde_json::Value;
 
 use pipemark_model::{Document, Estimates, Finding, Job, Key, Record, differing_keys, distinct, name, neutral};
 
+use crate::sheet::experiment::trials_by_experiment;
 use crate::sheet::words::time;
 
 /// A trial that was measured without failing.
@@ -44,6 +45,8 @@ pub(in crate::sheet) struct Section<'a> {
     /// The smallest set of parameters that distinguishes the trials, the most important first.
     pub(in crate::sheet) keys: Vec<Key>,
     pub(in crate::sheet) trials: Vec<Trial<'a>>,
+    /// The ids of the trials.
+    ids: HashSet<&'a str>,
     /// The indices of the documents that contain the experiment.
     pub(in crate::sheet) runs: Vec<usize>,
 }
@@ -53,16 +56,18 @@ impl<'a> Section<'a> {
     /// omitted, because the memory copy is drawn as the limit of other trials.
     pub(in crate::sheet) fn all(documents: &'a [Document]) -> Vec<Section<'a>> {
         let mut sections: Vec<Section> = Vec::new();
+        let mut places: HashMap<(&str, String), usize> = HashMap::new();
         for (run, document) in documents.iter().enumerate() {
+            let by_experiment = trials_by_experiment(document);
             for about in &document.experiments {
-                let records: Vec<&Record> = document.trials.iter().filter(|r| r.experiment == about.name).collect();
+                let records = by_experiment.get(about.name.as_str()).map_or(&[][..], Vec::as_slice);
                 if records.iter().all(|record| record.job.is_memory_copy()) {
                     continue;
                 }
                 let trials = records.iter().filter_map(|record| Trial::of(run, record));
                 let title = neutral(if about.title.is_empty() { &about.name } else { &about.title });
-                let known = sections.iter_mut().find(|known| known.name == about.name && known.title == title);
-                if let Some(known) = known {
+                let place = *places.entry((about.name.as_str(), title.clone())).or_insert(sections.len());
+                if let Some(known) = sections.get_mut(place) {
                     known.trials.extend(trials);
                     known.runs.push(run);
                     continue;
@@ -75,6 +80,7 @@ impl<'a> Section<'a> {
                     latency: records.iter().all(|record| record.job.is_latency()),
                     keys: about.varies.clone(),
                     trials: trials.collect(),
+                    ids: HashSet::new(),
                     runs: vec![run],
                 });
             }
@@ -82,6 +88,7 @@ impl<'a> Section<'a> {
         for section in &mut sections {
             let jobs = section.trials.iter().map(|trial| &trial.record.job).filter(|job| !job.is_memory_copy());
             section.keys = differing_keys(&distinct(jobs), &section.keys);
+            section.ids = section.trials.iter().map(|trial| trial.record.id.as_str()).collect();
         }
         sections
     }
@@ -95,8 +102,7 @@ impl<'a> Section<'a> {
     pub(in crate::sheet) fn concerns(&self, finding: &Finding) -> bool {
         let mut named = Vec::new();
         finding.evidence.values().for_each(|value| trials_in(value, &mut named));
-        let has = |id: &&str| self.trials.iter().any(|trial| trial.record.id == **id);
-        !named.is_empty() && named.iter().all(has)
+        !named.is_empty() && named.iter().all(|id| self.ids.contains(id))
     }
 
     /// The numeric values of a parameter; `None` if a trial has no numeric value.
@@ -161,4 +167,15 @@ pub fn labels(documents: &[Document]) -> Vec<String> {
             .map(|(n, name)| if name.is_empty() { format!("run {}", n + 1) } else { format!("{}. {name}", n + 1) })
             .collect(),
     }
+}
+
+/// As many of the first `groups` as a chart shows, and a note about the omitted ones. The most important groups must
+/// come first.
+pub(super) fn truncate_with_note<T>(mut groups: Vec<T>, most: usize, what: &str) -> (Vec<T>, String) {
+    let all = groups.len();
+    if all <= most {
+        return (groups, String::new());
+    }
+    groups.truncate(most);
+    (groups, format!("The chart shows {most} of {all} {what}; the table shows all."))
 }

@@ -3,7 +3,7 @@
 use pipemark_model::{Pieces, Unit, Warning, neutral};
 use pipemark_show::{Axis, Chart, ChartKind, Colouring, Point, Series, SeriesRole, extent};
 
-use crate::sheet::charts::{Section, truncate_with_note};
+use crate::sheet::charts::section::{Section, truncate_with_note};
 
 const MAX_STRIPS: usize = 30;
 const MAX_PIECES: u64 = 60;
