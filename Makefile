@@ -158,6 +158,7 @@ links: build
 results: build build/pair build/ceiling
 	$(CARGO) build --release --locked --manifest-path entrants/lines/Cargo.toml --target-dir build/entrants/lines
 	bench/results.py $(ONLY:%=--only %)
+	$(if $(ONLY),,bench/atlas.py)
 
 build/pair build/ceiling: build/%: bench/%.c
 	mkdir -p build

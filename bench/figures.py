@@ -101,7 +101,7 @@ def join_tables(tables, kept):
     table, stay if no new table has the claim. Also returns whether any rows stay."""
     new = {}
     for claim, row in (pair for table in tables for pair in rows_by_claim(table).items()):
-        if claim not in new or row.split("|")[2].strip() != "not measured here":
+        if claim not in new or row.split("|")[2].strip() != "not measured":
             new[claim] = row
     before = rows_by_claim(kept)
     rows = [new.pop(claim, row) for claim, row in before.items()] + list(new.values())

@@ -26,14 +26,14 @@ export SOURCE_DATE_EPOCH
 rm -rf "$dist" "$stage"
 mkdir -p "$dist" "$stage"
 
-# ROOT PREFIX PROGRAM: installs the program, its man pages and completions, and the entrants in other languages. $native, a program
+# ROOT PREFIX PROGRAM: installs the program, its man pages and completions, and the entrants and links. $native, a program
 # that runs on this machine, makes the man pages and completions.
 lay_out() {
 	make -s files PIPEMARK="$native" DESTDIR="$1" PREFIX="$2"
 	install -m 755 "$3" "$1$2/bin/pipemark"
 	gzip -9n "$1$2"/share/man/man1/*
 	install -d "$1$2/share/pipemark" "$1$2/share/doc/pipemark"
-	git ls-files entrants | grep -v "/[.]git" | xargs cp --parents -t "$1$2/share/pipemark"
+	git ls-files entrants links | grep -v "/[.]git" | xargs cp --parents -t "$1$2/share/pipemark"
 	install -m 644 README.md docs/install.md "$1$2/share/doc/pipemark"
 }
 

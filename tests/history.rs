@@ -7,8 +7,9 @@ use std::path::Path;
 use std::process::Command;
 
 use crate::program::history::{TestHistory, at, document, small};
-use crate::program::{PIPEMARK, pipemark, placement};
+use crate::program::{PIPEMARK, pipemark, placement, report_skip};
 use rusqlite::Connection;
+use serde_json::Value;
 
 #[test]
 fn exports_equal_the_written_json() {
@@ -463,5 +464,98 @@ fn only_the_user_s_own_file_is_written() {
     if rustix::process::getuid().is_root() {
         std::os::unix::fs::chown(past.db(), Some(65534), None).unwrap();
         assert!(past.run(&small(&[])).stderr.contains("belongs to user 65534"));
+    }
+}
+
+/// The same check decides whether a document can be compared and imported.
+#[test]
+fn a_damaged_document_is_neither_compared_nor_imported() {
+    let whole = document();
+    type Damage = fn(&mut Value);
+    let damages: [(&str, Damage); 4] = [
+        ("several trials for", |document| {
+            let trials = document["trials"].as_array_mut().unwrap();
+            trials.push(trials.last().unwrap().clone());
+        }),
+        ("moved 0 bytes in", |document| document["trials"][1]["samples"][0]["bytes"] = 0.into()),
+        ("bytes in 0 ns", |document| document["trials"][1]["samples"][0]["ns"] = 0.into()),
+        ("two runs of round", |document| {
+            let samples = document["trials"][1]["samples"].as_array_mut().unwrap();
+            samples.push(samples[0].clone());
+        }),
+    ];
+    for (what, damage) in damages {
+        let past = TestHistory::new();
+        let mut document = whole.clone();
+        damage(&mut document);
+        fs::write(past.file("damaged.json"), document.to_string()).unwrap();
+        fs::write(past.file("whole.json"), whole.to_string()).unwrap();
+        let [damaged, other] = ["damaged.json", "whole.json"].map(|name| past.file(name).to_str().unwrap().to_owned());
+        for words in [&["compare", &other, &damaged][..], &["history", "import", &damaged]] {
+            let ended = past.run(words);
+            let says = ended.stderr.contains(what) && ended.stderr.contains("the file is damaged");
+            assert!(ended.code() == Some(2) && says, "{words:?}: {:?} {}", ended.code(), ended.stderr);
+        }
+        assert!(!past.db().exists(), "{what}");
+    }
+}
+
+/// SQLite would replay a journal or a write-ahead log that another user has put beside the history.
+#[test]
+fn files_beside_the_history_that_belong_to_another_user_are_refused() {
+    if !rustix::process::geteuid().is_root() {
+        return report_skip("files of another user beside the history", "needs root");
+    }
+    let document = document();
+    let save = |past: &TestHistory| {
+        fs::write(past.file("one.json"), document.to_string()).unwrap();
+        past.run(&["history", "import", past.file("one.json").to_str().unwrap()])
+    };
+    // A journal and a log with content that SQLite would replay: those of a copy with other content, taken in the
+    // middle of a transaction.
+    let planted = TestHistory::new();
+    save(&planted);
+    let replayable = |mode: &str, suffix: &str| {
+        let database = planted.file(&format!("{mode}.db"));
+        fs::copy(planted.db(), &database).unwrap();
+        let connection = Connection::open(&database).unwrap();
+        connection
+            .execute_batch(&format!("PRAGMA journal_mode={mode}; PRAGMA cache_size=1; PRAGMA cache_spill=1;"))
+            .unwrap();
+        connection.execute_batch("BEGIN; CREATE TABLE planted (n); INSERT INTO planted VALUES (1);").unwrap();
+        if mode == "wal" {
+            connection.execute_batch("COMMIT").unwrap();
+        } else {
+            // More than the cache holds, so that the journal is hot.
+            connection.execute_batch("INSERT INTO planted SELECT randomblob(200000)").unwrap();
+        }
+        let mut path = database.into_os_string();
+        path.push(suffix);
+        fs::read(path).unwrap()
+    };
+    for (mode, suffix) in [("delete", "-journal"), ("wal", "-wal"), ("wal", "-shm")] {
+        let content = replayable(mode, suffix);
+        assert!(!content.is_empty(), "{suffix}");
+        for existing in [true, false] {
+            let past = TestHistory::new();
+            if existing {
+                assert_eq!(save(&past).code(), Some(0));
+            }
+            let before = fs::read(past.db()).ok();
+            let beside = past.file(&format!("history.db{suffix}"));
+            fs::write(&beside, &content).unwrap();
+            std::os::unix::fs::chown(&beside, Some(65534), Some(65534)).unwrap();
+            let ended = save(&past);
+            assert_eq!(ended.code(), Some(1), "{suffix} {existing}: {}", ended.stderr);
+            assert!(ended.stderr.contains("belongs to user 65534"), "{suffix} {existing}: {}", ended.stderr);
+            if existing {
+                let listed = past.run(&["history", "list"]);
+                assert!(listed.stderr.contains("belongs to user 65534"), "{suffix}: {}", listed.stderr);
+                assert!(fs::read(past.db()).ok() == before, "{suffix}: the history is unchanged");
+            }
+            assert!(fs::read(&beside).unwrap() == content, "{suffix}: the other user's file is unchanged");
+            fs::remove_file(beside).unwrap();
+            assert_eq!(save(&past).code(), Some(0), "{suffix} {existing}");
+        }
     }
 }

@@ -26,6 +26,15 @@ fn soak_hostile_surroundings() {
     hostile(2000, "1800", &[]);
 }
 
+/// A run that tries nothing proves nothing.
+#[test]
+fn an_unknown_case_is_an_error() {
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/hostile.py");
+    let output = Command::new("python3").args([script, PIPEMARK, "few_fds", "no_such_case"]).output().unwrap();
+    let printed = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.code() == Some(1) && printed.contains("no such case: no_such_case"), "{printed}");
+}
+
 /// Runs tests/hostile.py repeatedly until it has made this number of tries. Words select cases by name.
 fn hostile(tries: u32, seconds: &str, words: &[&str]) {
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/hostile.py");

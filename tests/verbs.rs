@@ -1,6 +1,10 @@
 //! The verbs besides `bw`: suites, lists of what is available, and the machine.
 
-use crate::program::{bw, file, pipemark, samples, trials};
+use std::fs;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::process::Command;
+
+use crate::program::{PIPEMARK, bw, file, pipemark, samples, trials};
 
 const SUITE: &str = r#"
 name = "mine"
@@ -144,4 +148,65 @@ fn the_hidden_verb_is_explained() {
     let ended = pipemark(&["__end"]);
     assert_eq!(ended.code(), Some(2));
     assert!(ended.stderr.contains("is an internal verb"), "{}", ended.stderr);
+}
+
+/// A directory whose entrants and programs leave a file when they are executed. It has a program for every name in
+/// /usr/bin and /bin, and is first on the path.
+#[test]
+fn verbs_that_list_or_explain_execute_nothing_from_the_working_directory() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = |name: &str| directory.path().join(name);
+    let trap = path("trap");
+    fs::write(&trap, format!("#!/bin/sh\necho \"$0\" >>{}\n", path("EXECUTED").display())).unwrap();
+    fs::set_permissions(&trap, fs::Permissions::from_mode(0o755)).unwrap();
+    let names =
+        ["/usr/bin", "/bin"].into_iter().flat_map(|all| fs::read_dir(all).unwrap()).map(|one| one.unwrap().file_name());
+    names.for_each(|name| drop(symlink(&trap, directory.path().join(name))));
+    for (kind, file) in [("c", "entrant.toml"), ("rust", "entrant.toml"), ("lines", "filters.toml")] {
+        let form = format!("{}/../../entrants/{kind}/{file}", env!("CARGO_MANIFEST_DIR"));
+        fs::create_dir_all(path("entrants").join(kind)).unwrap();
+        fs::copy(form, path("entrants").join(kind).join(file)).unwrap();
+    }
+    fs::create_dir(path("entrants/evil")).unwrap();
+    let program = "run = [\"{tool}\"]\nabout = \"\"\n";
+    let form = format!(
+        "name = \"Evil\"\n[[tools]]\nname = \"tool\"\ntry = [[\"./trap\"], [\"sh\"]]\nversion = [\"--version\"]\n\
+         install = \"\"\n[build]\ncommands = [[\"./trap\"]]\n[idiomatic]\n{program}[tuned]\n{program}"
+    );
+    fs::write(path("entrants/evil/entrant.toml"), form).unwrap();
+    fs::create_dir_all(path("links/evil")).unwrap();
+    let form = "contract = 1\nabout = \"Evil\"\nboundaries = \"kept\"\n[[tools]]\nname = \"tool\"\ntry = [[\"./trap\"], [\"sh\"]]\n\
+                version = [\"--version\"]\ninstall = \"\"\n[sender]\nrun = [\"{tool}\"]\n[receiver]\nrun = [\"{tool}\"]\n";
+    fs::write(path("links/evil/link.toml"), form).unwrap();
+    fs::write(path("mine.toml"), SUITE).unwrap();
+    let search = format!(".:{}:{}", directory.path().display(), std::env::var("PATH").unwrap());
+    let run = |words: &[&str]| {
+        let mut command = Command::new(PIPEMARK);
+        command.args(words).current_dir(&directory).env("PATH", &search).env("XDG_DATA_HOME", path("data"));
+        let output = command.output().unwrap();
+        (output.status.code(), String::from_utf8_lossy(&output.stdout).into_owned())
+    };
+    let parts = ["suites", "links", "senders", "receivers", "waits", "pages", "placements", "languages", "machine"];
+    let mut all: Vec<Vec<&str>> = parts.iter().map(|part| vec!["list", part]).collect();
+    all.extend([vec![], vec!["--help"], vec!["-h"], vec!["help"], vec!["list"], vec!["list", "./mine.toml"]]);
+    all.extend([vec!["list", "languages", "--format", "json"], vec!["list", "languages", "--only", "evil"]]);
+    all.extend(["bash", "zsh", "fish"].map(|shell| vec!["--completions", shell]));
+    all.extend(["quick", "languages", "lines", "./mine.toml"].map(|suite| vec!["run", suite, "--dry-run"]));
+    all.push(vec!["run", "quick", "--against", "./trap", "--dry-run"]);
+    all.extend(["run", "bw", "why", "ab", "relay", "report"].map(|verb| vec![verb, "--help"]));
+    for words in all {
+        let (code, text) = run(&words);
+        // Not every suite takes --against.
+        assert!(code == Some(0) || words.contains(&"--against"), "{words:?}: {code:?} {text}");
+        let executed = fs::read_to_string(path("EXECUTED")).unwrap_or_default();
+        assert_eq!(executed, "", "{words:?}");
+    }
+    for part in ["languages", "links"] {
+        assert!(run(&["list", part]).1.contains("evil"), "{part}: it is listed");
+    }
+    // The test can fail: whoever names the directory runs its version commands.
+    run(&["list", "languages", "--entrants", "entrants", "--only", "evil"]);
+    fs::remove_file(path("EXECUTED")).unwrap();
+    run(&["list", "links", "--links", "links"]);
+    assert!(path("EXECUTED").exists());
 }

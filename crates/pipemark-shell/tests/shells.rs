@@ -34,7 +34,12 @@ impl Place {
     fn new(name: &str) -> Place {
         let path = std::env::temp_dir().join(format!("pipemark-shell-{name}-{}", std::process::id()));
         fs::create_dir_all(path.join("bin")).unwrap();
-        fs::write(path.join("in"), "one\ntwo  words\n").unwrap();
+        fs::create_dir_all(path.join("work")).unwrap();
+        // Commands may expand patterns, so the files that others write exist from the beginning.
+        for name in ["junk", "junk2", "junk3", "log2"] {
+            fs::write(path.join("work").join(name), "").unwrap();
+        }
+        fs::write(path.join("work/in"), "one\ntwo  words\n").unwrap();
         Place(path)
     }
 }
@@ -85,12 +90,13 @@ fn reason(generated: &Generated, dialect: Dialect) -> String {
 /// Runs texts in a shell, each in a subshell, and returns their logs and outputs.
 fn run(shell: &str, place: &Path, texts: &[Vec<u8>]) -> Vec<(Vec<String>, Vec<u8>)> {
     // Processes that end after the shell, as those of <( ), keep descriptor 9 open.
-    let mut script = format!("exec 9>&1\nHERE='{}'\ncd \"$HERE\"\n{PRELUDE}", place.display());
+    let mut script = format!("exec 9>&1\nHERE='{}'\ncd \"$HERE/work\"\n{PRELUDE}", place.display());
     for (number, text) in texts.iter().enumerate() {
         fs::write(place.join(format!("{number}.text")), text).unwrap();
         let _ = fs::remove_file(place.join(format!("{number}.log")));
         // A syntax error ends the subshell only.
-        writeln!(script, "LOG=$HERE/{number}.log; ( . ./{number}.text ) <in >{number}.out 2>/dev/null").unwrap();
+        writeln!(script, "LOG=$HERE/{number}.log; ( . $HERE/{number}.text ) <in >$HERE/{number}.out 2>/dev/null")
+            .unwrap();
     }
     let main = place.join("main");
     fs::write(&main, script).unwrap();
@@ -110,7 +116,7 @@ fn check(shell: &str, dialect: Dialect, count: usize, seed: u64) {
     const BATCH: usize = 250;
     let place = Place::new(&format!("{shell}-{seed}"));
     let mut generator = Generator::new(dialect, seed);
-    let (mut accepted, mut refused, mut logged) = (0, 0, 0);
+    let (mut accepted, mut refused, mut logged, mut unsteady) = (0, 0, 0, 0);
     while accepted < count {
         let mut cases = Vec::new();
         while cases.len() < BATCH.min(count - accepted) {
@@ -129,9 +135,13 @@ fn check(shell: &str, dialect: Dialect, count: usize, seed: u64) {
         accepted += cases.len();
         let typed: Vec<Vec<u8>> = cases.iter().map(|case| case.typed.clone()).collect();
         let printed: Vec<Vec<u8>> = cases.iter().map(|case| case.printed.clone().into_bytes()).collect();
+        // Commands that read one pipe at the same time may share its bytes differently in each run.
+        let again = [run(shell, &place.0, &typed), run(shell, &place.0, &typed)];
         let typed = run(shell, &place.0, &typed);
         let printed = run(shell, &place.0, &printed);
-        for (case, (before, after)) in cases.iter().zip(typed.iter().zip(&printed)) {
+        for (number, (case, (before, after))) in cases.iter().zip(typed.iter().zip(&printed)).enumerate() {
+            let is_steady = again.iter().all(|other| other[number] == *before);
+            unsteady += usize::from(!is_steady);
             let text = pipemark_shell::readable(&case.typed);
             let own = format!("<{}>", case.id);
             let unedited: Vec<String> = after.0.iter().map(|line| unedited(line)).collect();
@@ -150,12 +160,13 @@ fn check(shell: &str, dialect: Dialect, count: usize, seed: u64) {
                 "{shell}: nothing else is edited in\n{text}\n{}",
                 case.printed
             );
-            assert_eq!(before.1, after.1, "{shell}: the output of\n{text}\n{}", case.printed);
+            assert!(!is_steady || before.1 == after.1, "{shell}: the output of\n{text}\n{}", case.printed);
             logged += usize::from(before.0.len() > 1);
         }
     }
     assert!(logged * 10 > count * 8, "{logged} of {count} commands ran");
-    eprintln!("{shell}: {accepted} commands, {logged} ran, {refused} refused");
+    assert!(unsteady * 20 < count, "{unsteady} of {count} commands differ from run to run");
+    eprintln!("{shell}: {accepted} commands, {logged} ran, {unsteady} differ from run to run, {refused} refused");
 }
 
 /// A line of the log without what edits insert.
@@ -164,7 +175,7 @@ fn unedited(line: &str) -> String {
 }
 
 #[test]
-#[ignore = "unfinished: the generator uses an id twice"]
+#[ignore = "unfinished: the last comparison counts edits wrongly"]
 fn printed_commands_give_the_same_words_and_output() {
     check("dash", Dialect::Posix, 700, 1);
     check("bash", Dialect::Bash, 1000, 2);
@@ -183,7 +194,7 @@ fn soak_printed_commands_give_the_same_words_and_output() {
 
 /// Pastes commands into an interactive bash, which expands `!`, completes at tabs, and reads line by line.
 #[test]
-#[ignore = "unfinished: the generator uses an id twice"]
+#[ignore = "unfinished: a command that reads the terminal differs"]
 fn commands_survive_pasting_into_an_interactive_shell() {
     let place = Place::new("paste");
     let mut generator = Generator::new(Dialect::Bash, 77);
@@ -200,7 +211,8 @@ fn commands_survive_pasting_into_an_interactive_shell() {
         let _ = fs::remove_file(place.0.join(format!("{number}.log")));
     }
     let rc = place.0.join("rc");
-    fs::write(&rc, format!("HERE='{}'\ncd \"$HERE\"\n{PRELUDE}\nPS1= PS2= HISTFILE=\n", place.0.display())).unwrap();
+    fs::write(&rc, format!("HERE='{}'\ncd \"$HERE/work\"\n{PRELUDE}\nPS1= PS2= HISTFILE=\n", place.0.display()))
+        .unwrap();
     let mut lines = String::new();
     // Evidence that this shell expands history: this line is discarded.
     lines.push_str("LOG=$HERE/raw.log\nshow raw a!nosuch\n");

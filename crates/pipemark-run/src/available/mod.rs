@@ -51,6 +51,7 @@ fn programs(job: &Job, entrants: &Entrants) -> Result<(), RunError> {
             Feed::YesShort | Feed::YesMiddle | Feed::YesLong => &["yes"],
             Feed::File | Feed::Timed => &[],
             Feed::Zcat => &["gzip", "zcat"],
+            Feed::ThroughputSh => &["yes", "head", "pv"],
         };
         installed(tools.iter().copied(), "which feeds the filter")?;
         entrants.filter(filter)?;

@@ -12,10 +12,77 @@ use pipemark_model::{
 };
 
 use crate::plan::design::{Design, DesignAxis, PublishedFigure, PublishedFigures};
+use crate::plan::refusal::PlanError;
 use crate::plan::suite::{MAX_TRIALS, Suite, VolumeScale, streams_total};
 use crate::plan::{MEMORY_COPY, Plan, gains};
 
-pub(super) fn expand(suite: &Suite, scale: VolumeScale) -> Result<Plan, Refusal> {
+impl Suite {
+    /// All trials, with their totals and times multiplied by `scale`.
+    ///
+    /// # Errors
+    /// If there would be more than `MAX_TRIALS` trials, two trials of an experiment would be equal, parameters
+    /// contradict each other, or a published figure belongs to no trial.
+    pub fn expand(&self, scale: VolumeScale) -> Result<Plan, PlanError> {
+        expand(self, scale).map_err(|refusal| match &self.source {
+            Some(source) => PlanError::of_suite(refusal, &source.file, &source.text),
+            None => PlanError::of_flags(refusal),
+        })
+    }
+
+    /// Adds the user's own program to the suite's main experiments, or to all experiments if the suite has no main
+    /// ones. The program is added only where a run moves a fixed number of bytes.
+    ///
+    /// # Errors
+    /// If no experiment moves a fixed number of bytes, or two programs have the same name.
+    pub fn add_against(&mut self, program: &AgainstProgram) -> Result<(), String> {
+        let plan = self.expand(VolumeScale::ONE).map_err(|error| error.to_string())?;
+        let headline: Vec<&str> = self.headline.iter().map(|(name, _)| name.as_str()).collect();
+        let of_totals = |name: &str| {
+            !plan.to_measure.iter().any(|own| own == name)
+                && plan.trials.iter().any(|trial| trial.experiment == name && streams_total(&trial.job))
+        };
+        let mut added = false;
+        for design in &mut self.designs {
+            if (headline.is_empty() || headline.contains(&design.name.as_str())) && of_totals(&design.name) {
+                if design.against.iter().any(|other| other.name == program.name) {
+                    return Err(format!("two programs are called '{}'; rename one", program.name));
+                }
+                design.against.push(program.clone());
+                added = true;
+            }
+        }
+        match added {
+            true => Ok(()),
+            false => Err(format!(
+                "--against needs {}; use block-size or languages, or a suite with totals",
+                self.why_not_against(&plan)
+            )),
+        }
+    }
+
+    /// Why no experiment of the suite has a row for a program of the user.
+    fn why_not_against(&self, plan: &Plan) -> String {
+        let of = |is: fn(&Job) -> bool| {
+            plan.trials.iter().filter(|trial| !trial.job.is_memory_copy()).all(|trial| is(&trial.job))
+        };
+        let name = &self.name;
+        match () {
+            () if of(|job| job.lines().is_some()) => format!(
+                "programs that make their own input, but '{name}' compares filters of lines; describe yours in \
+                 entrants/NAME/filters.toml (docs/extending.md)"
+            ),
+            () if of(|job| job.is_latency()) => {
+                format!("a stream of bytes, but '{name}' measures latency")
+            }
+            () => format!(
+                "an experiment that moves a fixed number of bytes from one process to another, but the main ones of '{name}' \
+                 measure for a fixed time or choose the number of bytes by measuring"
+            ),
+        }
+    }
+}
+
+fn expand(suite: &Suite, scale: VolumeScale) -> Result<Plan, Refusal> {
     let count = suite.designs.iter().fold(0u128, |count, design| count.saturating_add(design.count()));
     // The number is checked before the expansion, because a few lines can require more trials than fit in memory.
     if count > MAX_TRIALS as u128 {
@@ -47,6 +114,7 @@ pub(super) fn expand(suite: &Suite, scale: VolumeScale) -> Result<Plan, Refusal>
             across: design.across,
             headline: suite.headline.iter().any(|(name, _)| *name == design.name),
             gains: design.gains.as_ref().map(|gains| gains::resolve(gains, &its_trials)).transpose()?,
+            known: Vec::new(),
         });
         trials.extend(its_trials);
         // Added baselines count as trials too.

@@ -69,7 +69,14 @@ impl Suite {
             let other =
                 |value: &Value| value.key() == Key::Language && !measured.is_empty() && !measured.contains(&value);
             let to_other = design.to.as_ref().is_some_and(|to| to.iter().any(other));
-            design.of.retain(|of| !to_other && !of.iter().any(other));
+            let to_each = std::mem::take(&mut design.to_each);
+            let is_kept = |at: usize, of: &Vec<Value>| {
+                !to_other && !of.iter().chain(to_each.get(at).into_iter().flatten()).any(other)
+            };
+            let kept: Vec<bool> = design.of.iter().enumerate().map(|(at, of)| is_kept(at, of)).collect();
+            let mut is_kept = kept.iter();
+            design.of.retain(|_| *is_kept.next().unwrap_or(&false));
+            design.to_each = to_each.into_iter().zip(kept).filter(|(_, kept)| *kept).map(|(to, _)| to).collect();
         }
         self.designs.retain(|design| !omitted.contains(&design.name));
         self.headline.retain(|(name, _)| !omitted.contains(name));

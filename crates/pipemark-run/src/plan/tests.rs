@@ -5,7 +5,9 @@ use std::collections::HashSet;
 use proptest::prelude::*;
 
 use pipemark_entrants::AgainstProgram;
-use pipemark_model::{ByteSize, Job, Key, LinkKind, Nanos, Place, RecvMethod, SendMethod, Value, Verify, Volume};
+use pipemark_model::{
+    ByteSize, Job, Key, LinkKind, MAX_SHORT, Nanos, Place, RecvMethod, SendMethod, Value, Verify, Volume,
+};
 
 use super::*;
 use crate::plan::refusal::PlanError;
@@ -596,9 +598,41 @@ fn a_claim_fits_its_trials() {
         ("figure = \"throughput\"\nlow = 1\nof = [{ capacity = \"1m\" }]", "matches no trial"),
         ("in = [\"elsewhere\"]\nfigure = \"throughput\"\nlow = 1", "no experiment 'elsewhere'"),
         ("figure = \"throughput\"\nlow = 1\nof = [{ speed = \"1\" }]", "speed"),
+        ("low = 1\nof = [{ block = \"4k\" }]\nto-each = [{ block = \"8k\" }, {}]", "one table for each entry of 'of'"),
+        (&*format!("{small}low = 1\nshort = \"{}\"", "x".repeat(51)), "more than 50 characters"),
     ] {
         let error = of(claim).unwrap_err().to_string();
         assert!(error.contains(words), "{claim}: {error}");
+    }
+}
+
+#[test]
+fn every_embedded_claim_has_a_short_sentence() {
+    for claim in EMBEDDED.iter().flat_map(|(name, _)| embedded_plan(name).claims) {
+        assert!(!claim.short.is_empty() && claim.short.chars().count() <= MAX_SHORT, "{}", claim.id);
+    }
+}
+
+/// Batches are judged by pairs of one program each.
+#[test]
+fn each_program_with_batches_is_compared_with_itself() {
+    let plan = embedded_plan("lines");
+    for id in ["batches-gain", "batches-delay", "batches-keep-cache"] {
+        let claim = plan.claims.iter().find(|claim| claim.id == id).unwrap();
+        let covered = plan.trials.iter().filter(|trial| claim.covers(&trial.experiment, &trial.job));
+        let mut programs = 0;
+        for trial in covered {
+            let bases: Vec<_> = plan
+                .trials
+                .iter()
+                .filter(|other| other.experiment == trial.experiment && claim.has_base(&trial.job, &other.job))
+                .collect();
+            let filter = |trial: &Trial| trial.job.lines().unwrap().filter.to_string();
+            assert_eq!(bases.len(), 1, "{id}: {}", trial.id);
+            assert_eq!(filter(trial), format!("{}-batch", filter(bases[0])));
+            programs += 1;
+        }
+        assert!(programs >= 4, "{id}");
     }
 }
 

@@ -18,8 +18,9 @@ use pipemark_model::{GIB, RATE_UNITS, Statistic, did_you_mean};
 
 use crate::plan::design::{Design, DesignAxis, PublishedFigure, PublishedFigures};
 use crate::plan::gains::{ColumnDesign, GainsDesign};
+use crate::plan::refusal::PlanError;
 use crate::plan::schedule::ScheduleChoices;
-use crate::plan::suite::Suite;
+use crate::plan::suite::{MAX_SUITE_BYTES, Suite, SuiteSource};
 
 const MAX_ABOUT_CHARS: usize = 4000;
 /// The largest number of tables with published figures. It limits the time to find the figures of all trials, which is
@@ -211,7 +212,26 @@ impl SuiteUnit {
     }
 }
 
-pub(super) fn read(text: &str) -> Result<Suite, Refusal> {
+impl Suite {
+    /// Parses a suite. `file` is the file's name in errors.
+    ///
+    /// # Errors
+    /// A message with file, line and column, if the text isn't a suite or a value isn't valid for its parameter.
+    pub fn parse(file: &str, text: &str) -> Result<Suite, PlanError> {
+        let located = |refusal| PlanError::of_suite(refusal, file, text);
+        if text.len() > MAX_SUITE_BYTES {
+            return Err(located(Refusal::new(
+                format!("the file is larger than {} MiB, the limit for a suite", MAX_SUITE_BYTES >> 20),
+                None,
+            )));
+        }
+        let mut suite = read(text).map_err(located)?;
+        suite.source = Some(SuiteSource { file: file.into(), text: text.into() });
+        Ok(suite)
+    }
+}
+
+fn read(text: &str) -> Result<Suite, Refusal> {
     let form: SuiteForm = toml::from_str(text).map_err(|error| Refusal::new(reword(error.message()), error.span()))?;
     let defaults = settings(&form.defaults)?;
     if form.experiment.as_ref().is_empty() {

@@ -11,9 +11,9 @@ use pipemark_host::child::interrupt::Interrupt;
 use pipemark_host::child::wait_readable;
 use pipemark_model::{Entrant, EntrantStats, Sample, Warning};
 
+use crate::runner::conditions::{Conditions, RunResult};
 use crate::runner::end_process::Peer;
 use crate::runner::keeper::Scratch;
-use crate::runner::pair::{Conditions, RunResult};
 use crate::runner::supervisor::{MAX_CAPTURED, ProgramResult, ProgramSpec, SUPERVISOR_VERB};
 
 /// The time limit for a supervisor to end the processes it started.
@@ -64,7 +64,7 @@ pub fn run(
         })?;
     }
     let (answer, outcome) = run_once(&runnable, &stream, conditions)?;
-    let measured = sample(answer.runtime, (answer.bytes, answer.ns), &outcome);
+    let measured = sample(answer.runtime, runnable.compares, (answer.bytes, answer.ns), &outcome);
     let sample = Sample { capacity_after: answer.capacity, ..measured };
     Ok(RunResult { sample, notes: Vec::new() })
 }
@@ -89,7 +89,7 @@ fn run_third_party(
                 }
                 None => (outcome.wall_ns.max(1), vec![Warning::StartIncluded]),
             };
-            Ok(RunResult { sample: sample(runnable.name.clone(), (bytes, ns), &outcome), notes })
+            Ok(RunResult { sample: sample(runnable.name.clone(), false, (bytes, ns), &outcome), notes })
         }
     }
 }
@@ -117,11 +117,11 @@ fn run_with_printed_rate(
         ))
     })?;
     let ns = (total as f64 / (rate * per_second) * 1e9).max(1.0) as u64;
-    let sample = sample(runnable.name.clone(), (total, ns), &outcome);
+    let sample = sample(runnable.name.clone(), false, (total, ns), &outcome);
     Ok(RunResult { sample, notes: Vec::new() })
 }
 
-fn sample(runtime: String, (bytes, ns): (u64, u64), outcome: &ProgramResult) -> Sample {
+fn sample(runtime: String, compares: bool, (bytes, ns): (u64, u64), outcome: &ProgramResult) -> Sample {
     let used = outcome.used;
     Sample {
         bytes,
@@ -131,7 +131,7 @@ fn sample(runtime: String, (bytes, ns): (u64, u64), outcome: &ProgramResult) -> 
         sys_ns: used.sys_ns,
         voluntary_switches: used.voluntary_switches,
         involuntary_switches: used.involuntary_switches,
-        entrant: Some(EntrantStats { runtime, max_rss: outcome.max_rss }),
+        entrant: Some(EntrantStats { runtime, compares, max_rss: outcome.max_rss }),
         ..Sample::default()
     }
 }

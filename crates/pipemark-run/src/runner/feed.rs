@@ -27,6 +27,11 @@ pub const LONG_LINE: &str = "2024-01-01T00:00:00 host app[1]: the quick brown fo
 brown fox jumps over the lazy dog the quick brown fox jumps over the lazy dog the quick brown fox jumps over the lazy \
 dog the quick brown fox jumps over the lazy dog the quick brown fox jumps over ";
 
+/// The line of the published throughput.sh: 286 bytes, newline included.
+pub const PUBLISHED_LINE: &str = "Alexey Fyodorovitch Karamazov was the third son of Fyodor Pavlovitch Karamazov, a \
+landowner well known in our district in his own day, and still remembered among us owing to his gloomy and tragic \
+death, which happened thirteen years ago, and which I shall describe in its proper place.";
+
 /// The content of the log, which `pipemark gen log:3` writes too.
 pub const LOG: Payload = Payload::Log { seed: 3 };
 
@@ -45,12 +50,17 @@ struct Log {
     packed: Option<File>,
 }
 
-/// The input of a filter.
+/// The input of a filter, and the reader of its output.
+#[derive(Default)]
 pub struct FilterInput {
-    /// The command that writes the input; `None` if the filter reads the file itself.
-    pub command: Option<Vec<String>>,
-    /// The file to read, and the number of bytes that reach the filter; `None` if the input is endless.
-    pub file: Option<(File, u64)>,
+    /// The pipeline that writes the input; empty if the filter reads the file itself.
+    pub commands: Vec<Vec<String>>,
+    /// The file that the first command or the filter reads; `None` for /dev/null.
+    pub file: Option<File>,
+    /// The number of bytes that reach the filter; `None` if the input is endless.
+    pub bytes: Option<u64>,
+    /// The command that reads the output; `None` for /dev/null.
+    pub reader: Option<Vec<String>>,
 }
 
 impl Feeds {
@@ -60,13 +70,24 @@ impl Feeds {
     /// If there is not enough memory for a log, or the compression fails.
     pub fn input(&mut self, feed: Feed, total: ByteSize, interrupt: &Interrupt) -> Result<FilterInput, RunError> {
         let failed = |error: io::Error| RunError::Failed(format!("cannot generate the log: {}", explained(&error)));
-        let words = |words: &[&str]| Some(words.iter().map(|&word| word.to_owned()).collect());
-        let command = match feed {
-            Feed::YesShort => return Ok(FilterInput { command: words(&["yes", SHORT_LINE]), file: None }),
-            Feed::YesMiddle => return Ok(FilterInput { command: words(&["yes", MIDDLE_LINE]), file: None }),
-            Feed::YesLong => return Ok(FilterInput { command: words(&["yes", LONG_LINE]), file: None }),
-            Feed::File => None,
-            Feed::Zcat => words(&["zcat"]),
+        let words = |words: &[&str]| words.iter().map(|&word| word.to_owned()).collect::<Vec<String>>();
+        let yes = |line| Ok(FilterInput { commands: vec![words(&["yes", line])], ..FilterInput::default() });
+        let commands = match feed {
+            Feed::YesShort => return yes(SHORT_LINE),
+            Feed::YesMiddle => return yes(MIDDLE_LINE),
+            Feed::YesLong => return yes(LONG_LINE),
+            Feed::ThroughputSh => {
+                let line = PUBLISHED_LINE.len() as u64 + 1;
+                let lines = (total.0 / line).max(1);
+                return Ok(FilterInput {
+                    commands: vec![words(&["yes", PUBLISHED_LINE]), words(&["head", &format!("-n{lines}")])],
+                    bytes: Some(lines * line),
+                    reader: Some(words(&["pv", "--average-rate"])),
+                    ..FilterInput::default()
+                });
+            }
+            Feed::File => Vec::new(),
+            Feed::Zcat => vec![words(&["zcat"])],
             Feed::Timed => unreachable!("its lines are written here, not by another program"),
         };
         if !self.logs.contains_key(&total) {
@@ -74,11 +95,13 @@ impl Feeds {
             self.logs = BTreeMap::from_iter([(total, Log::of(total).map_err(failed)?)]);
         }
         let log = self.logs.get_mut(&total).expect("made above");
-        if command.is_some() && log.packed.is_none() {
+        let is_packed = !commands.is_empty();
+        if is_packed && log.packed.is_none() {
             log.packed = Some(log.compress(interrupt)?);
         }
-        let file = log.packed.as_ref().filter(|_| command.is_some()).unwrap_or(&log.plain);
-        Ok(FilterInput { file: Some((reopen(file).map_err(failed)?, log.bytes)), command })
+        let file = log.packed.as_ref().filter(|_| is_packed).unwrap_or(&log.plain);
+        let file = Some(reopen(file).map_err(failed)?);
+        Ok(FilterInput { commands, file, bytes: Some(log.bytes), reader: None })
     }
 }
 
@@ -136,6 +159,7 @@ mod tests {
         assert_eq!(Feed::YesShort.line_bytes(), bytes(SHORT_LINE));
         assert_eq!(Feed::YesMiddle.line_bytes(), bytes(MIDDLE_LINE));
         assert_eq!(Feed::YesLong.line_bytes(), bytes(LONG_LINE));
+        assert_eq!(Feed::ThroughputSh.line_bytes(), bytes(PUBLISHED_LINE));
     }
 
     #[test]

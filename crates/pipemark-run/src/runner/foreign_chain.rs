@@ -12,7 +12,7 @@ use pipemark_host::child::error::{RunError, explained};
 use pipemark_model::{Chain, LinkKind, Nanos, Sample, StageStats, Stages, Volume};
 
 use crate::link::{self, Handle};
-use crate::runner::pair::{Conditions, RunResult};
+use crate::runner::conditions::{Conditions, RunResult};
 use crate::runner::stage::{RunningStages, stage_stats};
 
 /// The placeholder for the number of bytes in a source's command.

@@ -6,7 +6,18 @@ use perf_event::{Builder, Counter};
 use rustix::process::Pid;
 
 use pipemark_model::ProcessStats;
-use pipemark_sys::usage::scaled_count;
+use pipemark_sys::usage::{Usage, scaled_count};
+
+/// Converts the usage of a process to the model's type, without hardware counters.
+pub fn process_stats(usage: &Usage) -> ProcessStats {
+    ProcessStats {
+        user_ns: usage.user_ns,
+        sys_ns: usage.sys_ns,
+        context_switches: usage.voluntary_switches + usage.involuntary_switches,
+        page_faults: usage.minor_faults + usage.major_faults,
+        ..ProcessStats::default()
+    }
+}
 
 /// The counters of one process: migrations, cycles, instructions, branches, mispredicted branches, cache misses, and
 /// two counters of stalled cycles. A counter is `None` if it is missing.

@@ -4,6 +4,7 @@
 //! supervision.
 
 mod channel;
+mod conditions;
 mod control;
 mod end;
 mod end_process;

@@ -10,8 +10,9 @@ use pipemark_model::{Ends, Job, MessagePace, OutsideLink, Verify, Volume};
 use pipemark_outside::{EndReport, Pace, RunSettings};
 
 use crate::runner::channel::{Done, EndRole, Granted};
+use crate::runner::conditions::{Conditions, RunResult};
 use crate::runner::end::{MAX_NS, summary};
-use crate::runner::pair::{self, Conditions, RunResult};
+use crate::runner::pair;
 
 /// Makes one run.
 ///

@@ -9,37 +9,16 @@ use std::time::{Duration, Instant};
 use pipemark_host::child::error::{RunError, explained};
 use pipemark_host::child::interrupt::Interrupt;
 use pipemark_host::child::wait_readable;
-use pipemark_model::{Cpu, EndStats, Ends, Job, PageKind, Sample, StageStats, Verify, Warning, counted};
+use pipemark_model::{EndStats, Ends, Job, PageKind, Sample, StageStats, Verify, Warning, counted};
 
 use crate::link::{self, Handle, Link};
 use crate::runner::channel::{Assignment, Done, EndRole, Granted, Reply, Wire, descriptor};
+use crate::runner::conditions::{Conditions, RunResult};
 use crate::runner::control::Control;
 use crate::runner::end_process::EndProcess;
 use crate::runner::keeper::{self, Keeper};
 use crate::runner::pieces::{IntervalProgress, Sampler};
 use crate::runner::stage::RunningStages;
-
-/// The conditions of a run, in addition to its job.
-pub struct Conditions<'a> {
-    /// The CPUs of source and sink; `None` leaves the choice to the scheduler.
-    pub cpus: Option<(Cpu, Cpu)>,
-    /// The seed for the content and the delays.
-    pub seed: u64,
-    /// The time limit of the run.
-    pub limit: Duration,
-    /// The time between two samples of the run.
-    pub interval: Duration,
-    /// The user's interrupt, which ends the run.
-    pub interrupt: &'a Interrupt,
-}
-
-/// The result of one run.
-pub struct RunResult {
-    /// The measurements. The caller sets `round` and `started_ns`.
-    pub sample: Sample,
-    /// Warnings about deviations from the request.
-    pub notes: Vec<Warning>,
-}
 
 /// Makes one run of a stream, a round trip or a chain. Processes of this program are the source and the sink. `watch`
 /// receives the progress.

@@ -13,8 +13,8 @@ use pipemark_host::child::error::{RunError, explained};
 use pipemark_host::child::{Begin, Child};
 use pipemark_model::Filter;
 
+use crate::runner::conditions::Conditions;
 use crate::runner::feed::{LOG, LONG_LINE, SHORT_LINE, reopen, unnamed_file};
-use crate::runner::pair::Conditions;
 
 /// Number of bytes of log at the end of the text: several times what any filter processes in one batch.
 const LOG_PART: usize = 3 << 20;

@@ -17,7 +17,8 @@ use pipemark_stats::order::shuffle;
 use crate::available;
 use crate::plan::{Plan, Runs, Schedule};
 use crate::runner::Observer;
-use crate::runner::pair::{self, Conditions, RunResult};
+use crate::runner::conditions::{Conditions, RunResult};
+use crate::runner::pair;
 use crate::runner::{entrant, filter, foreign_chain, outside};
 
 /// The shortest default sampling interval.

@@ -16,7 +16,7 @@ use pipemark_host::child::{Begin, Child};
 use pipemark_model::{Chain, StageStats};
 
 use crate::link::{Handle, Handles};
-use crate::runner::pair::Conditions;
+use crate::runner::conditions::Conditions;
 
 /// A stage that fails within this time after an end has failed counts as the cause.
 const EXIT_TIMEOUT: Duration = Duration::from_millis(200);

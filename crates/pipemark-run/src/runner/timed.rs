@@ -22,8 +22,8 @@ use pipemark_host::child::error::{RunError, explained};
 use pipemark_host::child::{Begin, Child, wait_readable};
 use pipemark_model::{Filter, Latency, Nanos, PipelineStats, Sample};
 
-use crate::runner::filter::process_stats;
-use crate::runner::pair::{Conditions, RunResult};
+use crate::runner::conditions::{Conditions, RunResult};
+use crate::runner::hardware_counters::process_stats;
 use crate::runner::{end, proof};
 
 /// The length of a line in bytes, newline included.
@@ -92,7 +92,7 @@ pub fn run(
         voluntary_switches: usage.voluntary_switches,
         involuntary_switches: usage.involuntary_switches,
         latency: Some(latency),
-        pipeline: Some(PipelineStats { filter: process_stats(&usage), feed: None }),
+        pipeline: Some(PipelineStats { filter: process_stats(&usage), feed: None, reader: None }),
         ..Sample::default()
     };
     Ok(RunResult { sample, notes: Vec::new() })

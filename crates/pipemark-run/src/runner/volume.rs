@@ -11,8 +11,9 @@ use pipemark_model::{ByteSize, Chain, Host, Job, MAX_START, Nanos, Sample, Trial
 use crate::available;
 use crate::plan::{Plan, Runs};
 use crate::runner::Observer;
+use crate::runner::conditions::{Conditions, RunResult};
 use crate::runner::foreign_chain;
-use crate::runner::pair::{self, Conditions, RunResult};
+use crate::runner::pair;
 
 /// The intended share of a run that starting the processes takes, 0 to 1. It is below the limit, because runs differ.
 const TARGET_START_SHARE: f64 = 0.9 * MAX_START;
@@ -65,7 +66,12 @@ pub fn with_volumes(
     let wanted = std::mem::take(&mut plan.to_measure);
     let asked: Vec<usize> = (0..plan.trials.len()).filter(|at| wanted.contains(&plan.trials[*at].experiment)).collect();
     let mut found: BTreeMap<usize, ChainTiming> = BTreeMap::new();
+    let begin = Instant::now();
     for (nth, at) in asked.iter().enumerate() {
+        // Half of the budget remains for measuring. A chain without a chosen volume keeps the first one.
+        if matches!(plan.schedule.runs, Runs::Adaptive { .. }) && begin.elapsed() > plan.schedule.budget / 2 {
+            break;
+        }
         let trial = &plan.trials[*at];
         progress.update(nth as u64, asked.len() as u64, &format!("choosing the number of bytes for {}", trial.id));
         let limit = plan.schedule.run_limit;

@@ -112,6 +112,8 @@ impl Generator {
 
     fn simple(&mut self, depth: usize) -> String {
         self.ids += 1;
+        // Words may contain commands, which have ids too.
+        let id = self.ids;
         let mut text = String::new();
         if self.number(5) == 0 {
             text.push_str(&format!("A={} ", self.word(depth)));
@@ -121,7 +123,7 @@ impl Generator {
             text.push_str("command ");
         }
         let program = self.pick(&["show", "show", "show", "'show'", "sh\"ow\"", "\\show"]);
-        text.push_str(&format!("{program} s{}", self.ids));
+        text.push_str(&format!("{program} s{id}"));
         for _ in 0..self.number(4) {
             let blank = self.pick(&[" ", "  ", "\t", " \\\n"]);
             let item = if self.number(7) == 0 { self.redirection() } else { self.word(depth) };

@@ -6,11 +6,14 @@ use std::time::Duration;
 use clap::Args;
 
 use pipemark_console::{ExitError, VerbResult};
-use pipemark_model::{Key, Mode, Value, parse_duration};
-use pipemark_run::plan::Plan;
+use pipemark_model::{Key, Mode, Place, Value, parse_duration};
+use pipemark_run::plan::{DesignSetting, Plan};
 
 use crate::cli::measure::FlagOptions;
 use crate::cli::parameters::{KeySet, check_unique};
+
+/// The least number of pairs of CPUs that are shown as a map.
+const MIN_MAP: usize = 6;
 
 /// The parameters of `bw`.
 #[derive(Debug, Clone)]
@@ -92,6 +95,12 @@ fn plan<K: KeySet>(
 ) -> Result<Plan, ExitError> {
     let mut design = options.flags.parameters.design(verb, title, defaults);
     check_unique("--baseline", &options.baseline)?;
+    // Many pairs of CPUs are shown as a map: a row for each writer, a column for each reader.
+    let place = design.axes.iter().find(|axis| axis.key == Key::Place);
+    let is_pinned = |setting: &DesignSetting| matches!(setting.value, Value::Place(Place::Pinned(..)));
+    if place.is_some_and(|axis| axis.values.len() >= MIN_MAP && axis.values.iter().all(is_pinned)) {
+        design.across = Some(Key::Place);
+    }
     design.baseline = options.baseline.iter().cloned().map(Into::into).collect();
     let mut plan = options.flags.plan(design)?;
     plan.schedule.by_interval = options.interval.is_some();

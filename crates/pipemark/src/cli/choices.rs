@@ -45,8 +45,9 @@ pub struct LanguageChoice {
     pub programs: Result<[String; 2], String>,
 }
 
-/// The languages that can be measured here, followed by the others.
-pub fn languages(all: &[LanguageChoice]) -> Sheet {
+/// The languages that can be measured here, followed by the others. `checked` is whether the versions of the tools were
+/// checked.
+pub fn languages(all: &[LanguageChoice], checked: bool) -> Sheet {
     let (here, missing): (Vec<&LanguageChoice>, Vec<_>) = all.iter().partition(|language| language.programs.is_ok());
     let all = [here, missing].concat();
     let wrapped = |name| Column::words(name, name).fit(Fit::Wrapped);
@@ -64,5 +65,8 @@ pub fn languages(all: &[LanguageChoice]) -> Sheet {
         .instead(|language| language.programs.as_ref().err().map(|reason| why(language, reason)));
     let caption =
         |here: &bool| if *here { "Languages (pipemark run languages --only LANGUAGE)" } else { "Not available here" };
-    Sheet::of(table.grouped(|language| language.programs.is_ok(), |here| caption(here).to_owned()), [])
+    let mut sheet = Sheet::of(table.grouped(|language| language.programs.is_ok(), |here| caption(here).to_owned()), []);
+    let note = "Versions were not checked; '--entrants DIR' runs the tools to check them.";
+    sheet.text(Style::Aside, (!checked).then_some(note));
+    sheet
 }

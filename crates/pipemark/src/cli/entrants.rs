@@ -43,13 +43,17 @@ fn find_entrants(options: &EntrantOptions) -> Result<(Entrants, Vec<Language>), 
     Ok((entrants, wanted))
 }
 
-/// Lists the languages, the versions of their tools, and the missing tools.
+/// Lists the languages, their tools, and the missing tools. Runs the tools, for their versions, only if the user names
+/// the directory: the one in the working directory may be anybody's.
 pub fn list(options: &EntrantOptions, format: &FormatOption) -> VerbResult {
     let (entrants, languages) = find_entrants(options)?;
     let listed = |language: &Language| {
         let entrant = entrants.languages().ok()?.get(language)?;
-        let detected = entrant.detect();
-        let tools = detected.iter().flatten().map(|tool| format!("{} {}", tool.words.join(" "), tool.version));
+        let detected = if options.entrants.is_some() { entrant.detect() } else { entrant.locate() };
+        let tools = detected.iter().flatten().map(|tool| {
+            let call = tool.words.join(" ");
+            if tool.version.is_empty() { call } else { format!("{call} {}", tool.version) }
+        });
         let about = |program: Program| entrant.programs[program.name()].about.clone();
         Some(LanguageChoice {
             language: language.to_string(),
@@ -59,7 +63,7 @@ pub fn list(options: &EntrantOptions, format: &FormatOption) -> VerbResult {
         })
     };
     let listed: Vec<LanguageChoice> = languages.iter().filter_map(listed).collect();
-    Ok(format.print(&choices::languages(&listed), None)?)
+    Ok(format.print(&choices::languages(&listed, options.entrants.is_some()), None)?)
 }
 
 /// Rebuilds the languages' programs.

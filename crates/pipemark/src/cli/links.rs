@@ -34,7 +34,8 @@ pub fn write_contract(directory: &Path) -> VerbResult {
     Ok(())
 }
 
-/// The links that `directory` describes, for `pipemark list links`.
+/// The links of the directory, for `pipemark list links`. Runs their tools, for the versions, only if the user names the
+/// directory: the one in the working directory may be anybody's.
 ///
 /// # Errors
 /// If the directory can't be used, or a description is wrong.
@@ -43,7 +44,7 @@ pub fn listed(options: &LinkOptions) -> Result<Vec<ListedChoice>, String> {
     let choice = |(name, file, project): (&str, &LinkFile, &Project)| ListedChoice {
         name: name.to_owned(),
         about: file.about.clone(),
-        missing: project.detect().err(),
+        missing: if options.links.is_some() { project.detect() } else { project.locate() }.err(),
     };
     Ok(links.iter().map(choice).collect())
 }

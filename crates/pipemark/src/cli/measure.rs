@@ -9,15 +9,13 @@ use signal_hook::consts::SIGXFSZ;
 use pipemark_console::{ExitError, Format, JsonLines, VerbResult, catch_interrupts, exit, say, say_error};
 use pipemark_entrants::Entrants;
 use pipemark_host::child::Interrupt;
-use pipemark_model::{
-    Claim, Document, Experiment, METHOD, Nanos, Outcome, Record, SCHEMA, Status, Stopped, Trial, WORKLOAD,
-};
+use pipemark_model::{Claim, Document, Experiment, Nanos, Outcome, Record, Status, Stopped, Trial};
 use pipemark_report::findings;
 use pipemark_run::plan::{Design, MEMORY_COPY, Plan, Suite, VolumeScale};
 
 use crate::cli::history::lists::sessions as sessions_sheet;
 use crate::cli::links::{LinkOptions, prepare_links};
-use crate::cli::output::{OutputOptions, document_as, render_document, save_document};
+use crate::cli::output::{OutputOptions, document_as, empty_document, render_document, save_document};
 use crate::cli::parameters::{KeySet, ParameterFlags};
 use crate::cli::reporter::Reporter;
 use crate::cli::schedule_flags::ScheduleOptions;
@@ -177,18 +175,6 @@ fn document(
         host: machine,
         ..empty_document()
     })
-}
-
-/// A document of this program and this command line, without measurements.
-pub fn empty_document() -> Document {
-    Document {
-        schema: SCHEMA.to_owned(),
-        workload: WORKLOAD,
-        method: METHOD,
-        version: env!("CARGO_PKG_VERSION").to_owned(),
-        command: pipemark_sys::start::words().iter().map(|word| word.to_string_lossy().into_owned()).collect(),
-        ..Document::default()
-    }
 }
 
 /// The result of the verb. Wrong data takes precedence over failed trials, and failed trials over an interruption.

@@ -12,6 +12,7 @@ mod chain;
 mod choices;
 mod compare;
 mod completions;
+mod cpu_pairs;
 mod entrants;
 mod r#gen;
 mod help;

@@ -9,14 +9,25 @@ use clap::builder::PathBufValueParser;
 use serde_json::Value;
 
 use pipemark_console::{Destination, ExitError, ExportOptions, Format, JsonLines, Targets, destination, say, terminal};
-use pipemark_model::{Document, Nanos, Stopped, neutral};
+use pipemark_model::{Document, METHOD, Nanos, SCHEMA, Stopped, WORKLOAD, neutral};
 use pipemark_report::{export, sheet};
 use pipemark_show::{Attachment, html};
 
 use pipemark_watch::PipelineReport;
 
-use crate::cli::measure;
 use crate::store::{History, Id};
+
+/// A document of this program and this command line, without measurements.
+pub fn empty_document() -> Document {
+    Document {
+        schema: SCHEMA.to_owned(),
+        workload: WORKLOAD,
+        method: METHOD,
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        command: pipemark_sys::start::words().iter().map(|word| word.to_string_lossy().into_owned()).collect(),
+        ..Document::default()
+    }
+}
 
 /// A document in a format.
 ///
@@ -144,7 +155,7 @@ pub fn save_watched_report(report: &PipelineReport) {
         elapsed_ns: Nanos::from(elapsed).0,
         host: pipemark_host::survey(),
         watched: Some(watched),
-        ..measure::empty_document()
+        ..empty_document()
     };
     if let Some(id) = save_document(&document, &KeepOptions::default()) {
         say(format_args!("recorded as run {id}; charts: 'pipemark report {id}'"));

@@ -9,6 +9,8 @@ use clap::{Arg, ArgAction, ArgMatches, Args, Command, Error, FromArgMatches};
 use pipemark_model::{Key, Value};
 use pipemark_run::plan::{Design, DesignAxis};
 
+use crate::cli::cpu_pairs;
+
 /// The parameters of a verb.
 pub trait KeySet: Clone + Send + Sync + 'static {
     /// The heading of the common flags in help.
@@ -82,7 +84,9 @@ impl<K: KeySet> Args for ParameterFlags<K> {
 
 impl<K: KeySet> FromArgMatches for ParameterFlags<K> {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Self, Error> {
-        let given = |key: Key| matches.get_many::<Value>(key.name()).map(|values| (key, values.cloned().collect()));
+        let given = |key: Key| {
+            matches.get_many::<Vec<Value>>(key.name()).map(|values| (key, values.flatten().cloned().collect()))
+        };
         Ok(ParameterFlags { given: K::KEYS.iter().filter_map(|key| given(*key)).collect(), keys: PhantomData })
     }
 
@@ -123,16 +127,23 @@ fn flag(key: Key, default: &str) -> Arg {
     }
 }
 
-/// Parses the values of one parameter, and lists its choices if it has any.
+/// The word for every pair of CPUs, in both directions.
+pub const ALL_PAIRS: &str = "all";
+
+/// Parses the values of one parameter, or all pairs of CPUs, and lists its choices if it has any.
 #[derive(Debug, Clone)]
 struct ValueParser(Key);
 
 impl TypedValueParser for ValueParser {
-    type Value = Value;
+    type Value = Vec<Value>;
 
-    fn parse_ref(&self, command: &Command, arg: Option<&Arg>, text: &std::ffi::OsStr) -> Result<Value, Error> {
+    fn parse_ref(&self, command: &Command, arg: Option<&Arg>, text: &std::ffi::OsStr) -> Result<Vec<Value>, Error> {
         let text = text.to_str().ok_or_else(|| Error::new(ErrorKind::InvalidUtf8).with_cmd(command))?;
-        Value::parse(self.0, text).map_err(|error| {
+        let values = match (self.0, text) {
+            (Key::Place, ALL_PAIRS) => cpu_pairs::here().map(|places| places.into_iter().map(Value::Place).collect()),
+            (key, text) => Value::parse(key, text).map(|value| vec![value]).map_err(|error| error.to_string()),
+        };
+        values.map_err(|error| {
             let flag = arg.map_or_else(String::new, Arg::to_string);
             Error::raw(ErrorKind::ValueValidation, format!("invalid value '{text}' for '{flag}': {error}\n"))
                 .with_cmd(command)

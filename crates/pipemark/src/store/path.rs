@@ -64,9 +64,8 @@ pub(super) fn create(path: &Path) -> Result<PathBuf, HistoryError> {
     // SQLite doesn't create the file, because it would use mode 0644 less the umask. The file is never created through
     // a link.
     match OpenOptions::new().write(true).create_new(true).mode(0o600).open(&real) {
-        Ok(_) => Ok(real),
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => check_owned(&real).map(|_| real),
-        Err(error) => Err(HistoryError::file(path, &error)),
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(HistoryError::file(path, &error)),
+        _ => check_owned(&real).map(|_| real),
     }
 }
 
@@ -106,16 +105,22 @@ fn parent_directory(path: &Path) -> &Path {
     path.parent().filter(|directory| !directory.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
-/// Returns whether the file exists. Checks the owner of the file and of the journal that SQLite would replay into it.
+/// The files beside a database that SQLite replays into it, or whose content it trusts. SQLite reads a write-ahead log
+/// that it finds even if the database was never in that mode.
+const COMPANIONS: [&str; 3] = ["-journal", "-wal", "-shm"];
+
+/// Returns whether the file exists. Checks the owner of the file and of its [`COMPANIONS`].
 fn check_owned(path: &Path) -> Result<bool, HistoryError> {
-    let mut journal = path.as_os_str().to_owned();
-    journal.push("-journal");
     let exists = |path: &Path| match fs::symlink_metadata(path) {
         Ok(metadata) => refusal_reason(&metadata).map_or(Ok(true), |why| Err(HistoryError::of(path, why))),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
         Err(error) => Err(HistoryError::file(path, &error)),
     };
-    exists(Path::new(&journal))?;
+    for suffix in COMPANIONS {
+        let mut companion = path.as_os_str().to_owned();
+        companion.push(suffix);
+        exists(Path::new(&companion))?;
+    }
     exists(path)
 }
 

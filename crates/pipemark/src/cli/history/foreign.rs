@@ -6,11 +6,11 @@ use serde::Deserialize;
 
 use pipemark_model::{
     Document, Experiment, Host, Job, Key, Outcome, RATE_UNITS, Sample, Settings, Stopped, Trial, Value, Verify, Volume,
-    differing_keys, neutral,
+    differing_keys, distinct, neutral,
 };
 use pipemark_stats::records::{memory_copy, records};
 
-use crate::cli::measure::empty_document;
+use crate::cli::output::empty_document;
 
 /// The largest file that is read, in bytes.
 pub const MAX_BYTES: u64 = 64 << 20;
@@ -112,6 +112,7 @@ pub fn read(name: &str, text: &str, settings: &[ImportSetting]) -> Result<Docume
         across: None,
         headline: false,
         gains: None,
+        known: distinct(settings.iter().map(|setting| setting.key)),
     };
     // The page size of the other machine is unknown, so 4 KiB is assumed.
     let trials = records(outcomes, 4096);

@@ -14,6 +14,7 @@ use jiff::{Span, Timestamp, ZonedDateTime};
 
 use pipemark_console::{Destination, ExitError, Format, FormatOption, VerbResult, count, destination, exit, say};
 use pipemark_model::{Document, neutral};
+use pipemark_stats::diff;
 
 use crate::cli::output::{DbOption, render_document};
 use crate::cli::read;
@@ -214,6 +215,7 @@ fn import(options: &ImportOptions) -> VerbResult {
     for (path, sessions) in options.files.iter().zip(&documents) {
         for (document, _) in sessions {
             let name = neutral(&path.to_string_lossy());
+            diff::check(document).map_err(|fault| ExitError::usage(format_args!("{name}: {fault}")))?;
             Entry::of(document).map_err(|error| ExitError::usage(format_args!("{name}: {error}")))?;
         }
     }
