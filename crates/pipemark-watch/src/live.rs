@@ -55,9 +55,14 @@ pub fn live_pipelines() -> Vec<LivePipeline> {
 pub fn processes_named(name: &str) -> Vec<u32> {
     let name: String = name.chars().take(15).collect();
     let own = std::process::id();
-    let processes = process::pids().into_iter().filter(|&pid| pid != own).filter_map(Process::read_stat);
+    // The newest first, because short-lived processes end while others are read.
+    let mut pids = process::pids();
+    pids.sort_unstable_by_key(|&pid| std::cmp::Reverse(pid));
+    let processes = pids.into_iter().filter(|&pid| pid != own).filter_map(Process::read_stat);
     let named = processes.filter(|process| !process.of_kernel && process.state != 'Z' && process.comm == name);
-    named.map(|process| process.pid).collect()
+    let mut found: Vec<u32> = named.map(|process| process.pid).collect();
+    found.sort_unstable();
+    found
 }
 
 /// The error for a pid that no process has.
