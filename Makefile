@@ -61,7 +61,7 @@ tests test-long soak: export CLIPPY_ARGS = -Dwarnings__CLIPPY_HACKERY__
 
 # Includes the examples and the documentation's tests. Many tests wait, so there are more threads than CPUs.
 tests: tools checks
-	$(CARGO) $(LINTING) test --locked --workspace -- --test-threads 6
+	$(CARGO) $(LINTING) test --locked --workspace -- --test-threads 4
 
 # Fails if no test has such a name, because a check that tried nothing has shown nothing.
 ignored = @n=$$($(CARGO) $(LINTING) test -q --locked --workspace --lib --bins --tests -- --list --ignored $(1) | grep -c ': test$$'); \

@@ -29,7 +29,8 @@ fn result(pipeline: &str, flags: &[&str]) -> Value {
 }
 
 fn output_of(pipeline: &str) -> String {
-    run(&["sh", "-c"], &[pipeline]).stdout
+    // Commands to paste name the program as if it were installed.
+    run(&["sh", "-c"], &[&pipeline.replace("| pipemark relay", &format!("| {PIPEMARK} relay"))]).stdout
 }
 
 #[test]

@@ -22,7 +22,7 @@ fn report(ended: ProgramOutput) -> Value {
 fn why_report(pipeline: &str) -> Value {
     let running = Running::new(pipeline);
     without_contention(|| {
-        let ended = pipemark(&["why", &running.pid(), "--for", "2s", "--json", "-"]);
+        let ended = pipemark(&["why", &running.pid(), "--for", "4s", "--json", "-"]);
         serde_json::from_str(&ended.stdout).unwrap()
     })
 }

@@ -515,7 +515,7 @@ fn sampling_its_own_pipeline_opens_no_files() {
 fn watch_prints_a_line_for_each_interval_off_a_terminal() {
     let running = Running::new(&format!("cat /dev/zero | {} | cat >/dev/null", filter("time.sleep(0.02)")));
     let pid = running.pid();
-    let words = ["watch", &pid, "--for", "8s", "--interval", "2s"];
+    let words = ["watch", &pid, "--for", "12s", "--interval", "1s"];
     let lines = pipemark(&words);
     assert_eq!(lines.code(), Some(0), "{}", lines.stderr);
     assert!(lines.stdout.lines().count() >= 2, "{}", lines.stdout);

@@ -110,12 +110,17 @@ impl WatchedOptions {
                 pids.retain(|&pid| live::refusal(pid).is_none());
             }
             if !pids.is_empty() {
-                if let Some(stop) = pids.iter().find_map(|&pid| live::refusal(pid)) {
-                    return Err(stop);
-                }
-                let watcher = Watcher::new(Subject::Processes(pids), self.sampling());
-                if watcher.is_alive() || !may_retry {
-                    return Ok(watcher);
+                let refusal = pids.iter().find_map(|&pid| live::refusal(pid));
+                match refusal {
+                    Some(stop) if !may_retry => return Err(stop),
+                    // A process has ended since the line above.
+                    Some(_) => {}
+                    None => {
+                        let watcher = Watcher::new(Subject::Processes(pids), self.sampling());
+                        if watcher.is_alive() || !may_retry {
+                            return Ok(watcher);
+                        }
+                    }
                 }
             }
             pids = self.name.as_deref().map_or(Ok(Vec::new()), find_named)?;
