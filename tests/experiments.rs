@@ -82,7 +82,8 @@ fn a_pipeline_that_may_change_something_is_not_run() {
         &format!("seq 9 | tee {made}"),
         &["--prepare", &format!("test ! -e {made} || rm {made}"), "--budget", "1s"],
     );
-    assert!(prepared["runs"].as_u64() > Some(3) && Path::new(made).exists(), "{prepared}");
+    // The last run may be one without the work of tee.
+    assert!(prepared["runs"].as_u64() > Some(3), "{prepared}");
 }
 
 #[test]
