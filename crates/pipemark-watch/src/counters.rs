@@ -2,11 +2,13 @@
 
 use std::time::{Duration, Instant};
 
+use pipemark_causes::interval::{Interval, StageCounts, sum};
 use pipemark_host::ControlGroups;
-use pipemark_proc::process::{self, IoCounts, MachineCounts};
+use pipemark_proc::process::{self, IoCounts, MachineCounts, Process};
 
-use crate::sampler::{Subject, Watcher};
-use pipemark_causes::interval::{StageCounts, sum};
+use crate::pipeline::WatchedPipeline;
+use crate::pipeline::stage::Totals;
+use crate::subject::Subject;
 
 /// A clock tick in nanoseconds: USER_HZ is 100 wherever Linux runs.
 const TICK: u64 = 10_000_000;
@@ -26,26 +28,32 @@ const MIN_WRITES: u64 = 200;
 /// The minimum number of page faults that a process causes by starting and exiting.
 const MIN_FAULTS: u64 = 50;
 
-/// Sums over the processes of a stage.
-#[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Totals {
-    ticks: Option<u64>,
-    kernel_ticks: u64,
-    children_ticks: u64,
-    reaped: u64,
-    io: Option<IoCounts>,
-    /// Nanoseconds in which a CPU limit throttled the control group; `None` if unknown.
-    pub throttled: Option<u64>,
+/// What was read of the counters before.
+#[derive(Debug)]
+pub struct Counters {
+    /// The start time of this process, in ticks. Later processes used no time before sampling began.
+    born_after: u64,
+    /// The machine's counters at the first reading.
+    machine_at_first: Option<MachineCounts>,
+    /// The machine's counters at the last reading.
+    machine: Option<MachineCounts>,
+    /// The number of idle CPUs since the first reading; `None` if unknown.
+    pub idle_cpus: Option<f64>,
 }
 
-impl Watcher {
-    /// Reads the counters and adds their increase. At the end of an `interval`, also reads the tick counters.
-    pub(super) fn count(&mut self, interval: bool) {
+impl Counters {
+    pub fn new() -> Counters {
+        let own = Process::read(std::process::id());
+        Counters { born_after: own.map_or(0, |own| own.start), machine_at_first: None, machine: None, idle_cpus: None }
+    }
+
+    /// Reads the counters and adds their increase to `counted`. At the end of an interval, also reads the tick counters.
+    pub fn read(&mut self, pipeline: &mut WatchedPipeline, counted: &mut Interval, is_end: bool) {
         let nanoseconds = |groups: &ControlGroups| Some(groups.throttled_now()?.as_nanos() as u64);
-        let throttled: Vec<_> = self.groups.iter().map(|(_, groups)| nanoseconds(groups)).collect();
-        self.current.stages.resize(self.stages.len(), StageCounts::default());
-        let mut faults = vec![0; self.stages.len()];
-        for ((stage, counts), faults) in self.stages.iter_mut().zip(&mut self.current.stages).zip(&mut faults) {
+        let throttled: Vec<_> = pipeline.groups.iter().map(|(_, groups)| nanoseconds(groups)).collect();
+        counted.stages.resize(pipeline.stages.len(), StageCounts::default());
+        let mut faults = vec![0; pipeline.stages.len()];
+        for ((stage, counts), faults) in pipeline.stages.iter_mut().zip(&mut counted.stages).zip(&mut faults) {
             if !stage.alive {
                 continue;
             }
@@ -53,10 +61,10 @@ impl Watcher {
             let (mut deltas, mut caller) = ([0; 3], [0; 2]);
             let (mut seen, mut young, mut all_late) = (false, false, true);
             for pid in &stage.pids {
-                let Some(known) = self.known.get_mut(pid) else { continue };
+                let Some(known) = pipeline.known.get_mut(pid) else { continue };
                 // `late` means that the process used no time before sampling began. The start times of children aren't
                 // compared, because they are known only to 10 ms.
-                let late = matches!(self.subject, Subject::Child(_)) || known.process.start > self.born_after;
+                let late = matches!(pipeline.subject, Subject::Child(_)) || known.process.start > self.born_after;
                 all_late &= late;
                 young |= late && stage.since.is_some_and(|since| since.elapsed() < LIBRARY_LOAD_TIME);
                 let several = known.threads.len() > 1;
@@ -73,7 +81,7 @@ impl Watcher {
                 for thread in known.threads.iter_mut().filter(|_| !idle) {
                     let times = thread.read_times();
                     thread.ran |= times.is_none() || thread.times.is_some_and(|before| Some(before) != times);
-                    if interval
+                    if is_end
                         && several
                         && std::mem::take(&mut thread.ran)
                         && let Some(ticks) = thread.read_ticks()
@@ -101,7 +109,7 @@ impl Watcher {
             now.throttled = stage.group.and_then(|place| throttled[place]);
             let before = stage.totals;
             stage.totals = now;
-            if !interval && before.ticks.is_some() {
+            if !is_end && before.ticks.is_some() {
                 // Within an interval, the tick counts from its start are kept, because part of an interval may be
                 // shorter than a tick.
                 let Totals { ticks, kernel_ticks, children_ticks, .. } = before;
@@ -167,25 +175,25 @@ impl Watcher {
             counts.throttled = sum(counts.throttled, grown(now.throttled, before.throttled));
             if stage.ins.is_empty() {
                 stage.progress = stage.pids.iter().take(MAX_PROCESSES).find_map(|pid| {
-                    let process = &self.known.get(pid)?.process;
+                    let process = &pipeline.known.get(pid)?.process;
                     process::progress(process.files_of)
                 });
             }
         }
-        self.count_starts(&faults);
+        self.count_starts(pipeline, counted, &faults);
     }
 
     /// Divides the machine's process starts among the stages that reaped children, in proportion to their `faults`. The
     /// machine's count includes processes of other programs, so a stage gets at most as many starts as its faults
     /// allow.
-    fn count_starts(&mut self, faults: &[u64]) {
+    fn count_starts(&mut self, pipeline: &WatchedPipeline, counted: &mut Interval, faults: &[u64]) {
         let Some(now) = MachineCounts::read() else { return };
-        let begin = *self.machine_begin.get_or_insert(now);
-        let ticks = self.begin.elapsed().as_secs_f64() * 1e9 / TICK as f64;
-        self.limits.idle_cpus = (ticks > 20.0).then(|| now.idle.saturating_sub(begin.idle) as f64 / ticks);
+        let begin = *self.machine_at_first.get_or_insert(now);
+        let ticks = pipeline.begin.elapsed().as_secs_f64() * 1e9 / TICK as f64;
+        self.idle_cpus = (ticks > 20.0).then(|| now.idle.saturating_sub(begin.idle) as f64 / ticks);
         let Some(before) = self.machine.replace(now) else { return };
         let (now, before, all) = (now.starts, before.starts, faults.iter().sum::<u64>());
-        for (&faults, counts) in faults.iter().zip(&mut self.current.stages).filter(|(faults, _)| **faults > 0) {
+        for (&faults, counts) in faults.iter().zip(&mut counted.stages).filter(|(faults, _)| **faults > 0) {
             counts.starts += (now.saturating_sub(before) * faults / all).min(faults / MIN_FAULTS);
         }
     }

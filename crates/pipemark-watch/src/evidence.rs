@@ -1,38 +1,14 @@
-//! What a watcher has seen, as evidence.
+//! What was seen of stages and pipes, as evidence.
 
 use pipemark_causes::evidence::Arrivals;
-use pipemark_causes::{PipeEvidence, PipelineEvidence, StageEvidence, Timeline};
+use pipemark_causes::{PipeEvidence, StageEvidence};
 use pipemark_model::neutral;
 
-use crate::sampler::{Subject, WatchedPipe, WatchedStage, Watcher};
+use crate::pipeline::pipe::WatchedPipe;
+use crate::pipeline::stage::WatchedStage;
 
-impl Watcher {
-    /// What has been seen so far, with the counts of these intervals.
-    pub fn evidence(&self, timeline: Timeline) -> PipelineEvidence {
-        PipelineEvidence {
-            pipeline: None,
-            typed: self.typed.clone(),
-            typed_elsewhere: self.typed_elsewhere,
-            shell: self.shell.clone(),
-            started: matches!(self.subject, Subject::Child(_)),
-            alive: self.is_alive(),
-            exit_code: None,
-            elapsed: self.elapsed().as_secs_f64(),
-            own_seconds: self.own_cpu() * self.elapsed().as_secs_f64(),
-            first_scan: self.first_scan().as_secs_f64(),
-            sampled_less: self.ceiling_that_limits(),
-            access: self.access(),
-            has_proc: std::path::Path::new("/proc/self/stat").exists(),
-            limits: self.limits,
-            stages: self.stages.iter().map(stage).collect(),
-            pipes: self.pipes.iter().map(pipe).collect(),
-            cycle: self.cycle.clone(),
-            timeline,
-        }
-    }
-}
-
-fn stage(stage: &WatchedStage) -> StageEvidence {
+/// A stage, as evidence.
+pub fn stage(stage: &WatchedStage) -> StageEvidence {
     let arrived = &stage.socket.arrived;
     StageEvidence {
         name: neutral(&stage.name),
@@ -65,35 +41,13 @@ fn stage(stage: &WatchedStage) -> StageEvidence {
     }
 }
 
-fn pipe(pipe: &WatchedPipe) -> PipeEvidence {
+/// A pipe, as evidence.
+pub fn pipe(pipe: &WatchedPipe) -> PipeEvidence {
     PipeEvidence {
         from: pipe.from,
         to: pipe.to,
         id: (pipe.id.0, pipe.id.1),
         is_socket: pipe.id.is_socket(),
         capacity: pipe.capacity,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use std::time::Duration;
-
-    use super::*;
-    use crate::{ProcFile, SamplingOptions};
-
-    #[test]
-    fn time_after_the_last_reading_of_the_counters_is_not_silence() {
-        let options = SamplingOptions { touch: false, access: ProcFile::Syscall, period: Duration::from_millis(1) };
-        let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
-        let mut watcher = Watcher::new(Subject::Processes(vec![child.id()]), options);
-        (0..3).for_each(|_| watcher.sample());
-        watcher.close_interval();
-        child.kill().unwrap();
-        child.wait().unwrap();
-        let silence = || watcher.evidence(Timeline::default()).stages[0].silent;
-        let before = silence();
-        std::thread::sleep(Duration::from_millis(5));
-        assert!(before.is_some() && silence() == before);
     }
 }

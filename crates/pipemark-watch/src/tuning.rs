@@ -15,7 +15,8 @@ use pipemark_show::{Cell, Column, Grid, Table};
 use pipemark_stats::compare::{Comparison, Pairing, compare};
 use pipemark_stats::verdict::{Criterion, Verdict};
 
-use crate::sampler::Watcher;
+use crate::pipeline::pipe::WatchedPipe;
+use crate::watcher::Watcher;
 
 /// The number of half-second turns before any pipe is changed. The first turn is not counted, because the pipeline may
 /// be starting.
@@ -58,7 +59,7 @@ impl CountedStage {
     fn choose(watcher: &Watcher, interval: &Interval) -> Option<CountedStage> {
         let figures = PipelineFigures::of(&watcher.evidence(Timeline::default()), interval);
         let count = |place: usize, reads: bool| {
-            let (stage, counts) = (&watcher.stages[place], &interval.stages[place]);
+            let (stage, counts) = (&watcher.pipeline.stages[place], &interval.stages[place]);
             match reads {
                 true => counts.read.filter(|_| !stage.ins.is_empty()),
                 false => counts.wrote,
@@ -201,7 +202,7 @@ impl Tuning {
 
     /// Whether a running pipeline has a pipe that can be changed.
     pub fn can_try(watcher: &Watcher) -> bool {
-        watcher.pipes.iter().any(|pipe| !watcher.stages[pipe.to].hidden)
+        watcher.pipeline.pipes.iter().any(|pipe| !watcher.pipeline.stages[pipe.to].hidden)
     }
 
     /// Finds the pipes to change, and the stage whose bytes to count.
@@ -209,8 +210,8 @@ impl Tuning {
         let total = Interval::total(&self.baseline[1..]);
         let places = PipelineFigures::of(&watcher.evidence(Timeline::default()), &total).places;
         let number = |place: usize| places.iter().position(|&kept| kept == place).map(|at| at + 1);
-        let live = |place: usize| watcher.stages[place].alive;
-        let found: Vec<_> = watcher.pipes.iter().filter(|pipe| live(pipe.from) && live(pipe.to)).collect();
+        let live = |place: usize| watcher.pipeline.stages[place].alive;
+        let found: Vec<_> = watcher.pipeline.pipes.iter().filter(|pipe| live(pipe.from) && live(pipe.to)).collect();
         if found.is_empty() {
             return Err("this is not a pipeline: no pipe connects it to another process that you may sample".to_owned());
         }
@@ -228,7 +229,7 @@ impl Tuning {
                 counted(order.len(), "pipe")
             ));
         }
-        let pipe = |pipe: &&super::sampler::WatchedPipe| {
+        let pipe = |pipe: &&WatchedPipe| {
             let before = pipe.capacity?;
             let (from, to) = (number(pipe.from)?, number(pipe.to)?);
             if !chosen(from, to) {

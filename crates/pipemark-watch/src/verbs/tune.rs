@@ -9,10 +9,10 @@ use pipemark_model::{ByteSize, parse_duration};
 use pipemark_show::{Note, Sheet, Style};
 use pipemark_sys::signals::SignalQueue;
 
-use crate::sampler::INTERVAL;
 use crate::screen::KeyPress;
 use crate::tuning::{BASELINE_TURNS, TuneOutcome, Tuning};
 use crate::verbs::why::{self, Keep, WatchTarget, WatchView, WatchedOptions, watch_target};
+use crate::watcher::INTERVAL;
 use crate::{PipelineReport, Timeline, Watcher};
 
 /// The options of `pipemark tune`.

@@ -1,0 +1,73 @@
+//! A watched pipeline as last found: its processes, stages and pipes. Scans update it, and the observers read it.
+
+pub mod arrivals;
+pub mod pipe;
+pub mod stage;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Instant;
+
+use pipemark_host::ControlGroups;
+use pipemark_proc::connections::SocketUse;
+use pipemark_proc::table::ProcessTable;
+use pipemark_proc::watched::WatchedProcess;
+
+use crate::subject::{SamplingOptions, Subject};
+use crate::typed::{self, TypedText};
+
+/// A watched pipeline.
+pub struct WatchedPipeline {
+    pub subject: Subject,
+    pub options: SamplingOptions,
+    /// The pipeline as typed; `None` if no shell runs it.
+    pub typed: Option<TypedText>,
+    /// When watching began.
+    pub begin: Instant,
+    pub known: BTreeMap<u32, WatchedProcess>,
+    pub stages: Vec<stage::WatchedStage>,
+    pub pipes: Vec<pipe::WatchedPipe>,
+    /// The control groups of the stages, by their names in /proc.
+    pub groups: Vec<(String, ControlGroups)>,
+    /// All processes of the machine, if the pipeline or another process is looked for among them.
+    pub table: ProcessTable,
+    /// Orphans: processes of the command, such as background processes, whose parents had ended before the orphans were
+    /// found. Maps their pids to their start times.
+    pub orphans: BTreeMap<u32, u64>,
+    /// Sockets that processes were observed waiting for.
+    pub socket_uses: BTreeSet<SocketUse>,
+}
+
+impl WatchedPipeline {
+    /// A pipeline of which nothing has been found yet.
+    pub fn new(subject: Subject, options: SamplingOptions, begin: Instant) -> WatchedPipeline {
+        let typed = typed::typed_text(&subject);
+        WatchedPipeline {
+            subject,
+            options,
+            typed,
+            begin,
+            known: BTreeMap::new(),
+            stages: Vec::new(),
+            pipes: Vec::new(),
+            groups: Vec::new(),
+            table: ProcessTable::default(),
+            orphans: BTreeMap::new(),
+            socket_uses: BTreeSet::new(),
+        }
+    }
+
+    /// Whether any of the pipeline's processes still exists.
+    pub fn is_alive(&self) -> bool {
+        self.stages.iter().any(|stage| stage.alive)
+    }
+
+    /// The pipeline as typed; `None` if no shell runs it, or if the text isn't UTF-8.
+    pub fn typed_text(&self) -> Option<&str> {
+        self.typed.as_ref()?.text.as_deref()
+    }
+
+    /// Whether this program started the pipeline.
+    pub fn is_child(&self) -> bool {
+        matches!(self.subject, Subject::Child(_))
+    }
+}

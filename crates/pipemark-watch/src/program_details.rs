@@ -1,0 +1,102 @@
+//! Details of a stage's program that are read once: the locale by whose rules it compares text, and its language.
+
+use std::fs::File;
+use std::io::Read as _;
+use std::time::Duration;
+
+use pipemark_causes::interval::Interval;
+use pipemark_proc::language;
+
+use crate::pipeline::stage::WatchedStage;
+
+/// Whether a program compares text by locale rules. `environment` is the content of /proc/PID/environ.
+pub fn collates(program: &str, environment: &[u8]) -> bool {
+    const BY_ORDER: [&str; 5] = ["sort", "join", "comm", "uniq", "ls"];
+    let value = |name: &str| {
+        let mut all = environment.split(|&byte| byte == 0).filter_map(|one| std::str::from_utf8(one).ok());
+        all.find_map(|one| one.strip_prefix(name)?.strip_prefix('=')).filter(|value| !value.is_empty())
+    };
+    let category = if BY_ORDER.contains(&program) { "LC_COLLATE" } else { "LC_CTYPE" };
+    let language = value("LC_ALL").or_else(|| value(category)).or_else(|| value("LANG"));
+    language.is_some_and(|language| !["C", "POSIX"].contains(&language))
+}
+
+/// The environment of a process when it started. If it is unreadable and this program started the process, returns this
+/// program's own environment, which the process inherited.
+pub fn environment(pid: u32, is_child: bool) -> Vec<u8> {
+    // More than most environments have. Without a capacity, the kernel would be asked for a few bytes at a time.
+    let mut bytes = Vec::with_capacity(16 << 10);
+    let read = File::open(format!("/proc/{pid}/environ")).and_then(|mut file| file.read_to_end(&mut bytes));
+    read.map(|_| bytes).unwrap_or_else(|_| {
+        let own = std::env::vars_os().filter(|_| is_child);
+        own.flat_map(|(name, value)| [name.as_encoded_bytes(), b"=", value.as_encoded_bytes(), b"\0"].concat())
+            .collect()
+    })
+}
+
+/// Whether a process uses the files of a locale. `maps` is the content of /proc/PID/maps. A locale that isn't installed
+/// counts as C.
+fn has_locale(maps: &str) -> bool {
+    maps.lines()
+        .any(|line| line.contains("/locale-archive") || line.contains("/LC_COLLATE") || line.contains("/LC_CTYPE"))
+}
+
+/// Checks once, when programs have set their locales, that these locales are installed.
+pub fn check_locales(stages: &mut [WatchedStage]) {
+    const SET: Duration = Duration::from_millis(200);
+    for stage in stages.iter_mut().filter(|stage| stage.alive) {
+        if stage.since.is_none_or(|since| since.elapsed() < SET) {
+            continue;
+        }
+        if let Some(pid) = stage.locale_of.take()
+            && let Ok(maps) = std::fs::read_to_string(format!("/proc/{pid}/maps"))
+            && !maps.is_empty()
+        {
+            stage.collates = has_locale(&maps);
+        }
+    }
+}
+
+/// Reads the languages of programs that make small writes, each once. Reading takes a few milliseconds.
+pub fn find_languages(stages: &mut [WatchedStage], interval: &Interval) {
+    const MIN_WRITES: u64 = 200;
+    const MAX_BYTES_PER_WRITE: u64 = 2048;
+    for (stage, counts) in stages.iter_mut().zip(&interval.stages).filter(|(stage, _)| stage.alive) {
+        let small = |(bytes, writes)| writes >= MIN_WRITES && bytes <= writes * MAX_BYTES_PER_WRITE;
+        if counts.wrote.zip(counts.writes).is_some_and(small)
+            && let Some(pid) = stage.language_of.take()
+        {
+            stage.language = language::language_of(pid);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_order_of_text_is_that_of_the_environment() {
+        let of = |program: &str, environment: &str| collates(program, environment.replace(' ', "\0").as_bytes());
+        assert!(of("sort", "LANG=de_DE.UTF-8") && of("grep", "LANG=de_DE.UTF-8"));
+        assert!(!of("sort", "LANG=de_DE.UTF-8 LC_ALL=C") && !of("sort", "LC_ALL=POSIX") && !of("sort", "A=B"));
+        assert!(!of("sort", "LANG=de_DE.UTF-8 LC_COLLATE=C") && of("grep", "LANG=de_DE.UTF-8 LC_COLLATE=C"));
+        assert!(of("sort", "LC_ALL= LANG=C.UTF-8") && !of("grep", "LC_CTYPE=C"));
+    }
+
+    #[test]
+    fn a_locale_that_is_not_installed_is_not_in_memory() {
+        let line = |path: &str| format!("7f00-7f10 r--p 00000000 fe:00 1 {path}\n");
+        assert!(
+            has_locale(&line("/usr/lib/locale/C.utf8/LC_CTYPE")) && has_locale(&line("/usr/lib/locale/locale-archive"))
+        );
+        assert!(!has_locale(&line("/usr/share/locale/de/LC_MESSAGES/coreutils.mo")));
+    }
+
+    #[test]
+    fn the_environment_of_a_child_is_inherited() {
+        let own = environment(u32::MAX, true);
+        assert!(own.split(|&byte| byte == 0).any(|one| one.starts_with(b"PATH=")));
+        assert!(environment(u32::MAX, false).is_empty());
+    }
+}

@@ -1,0 +1,97 @@
+//! Programs outside the pipeline that hold a lock which a stage waits for.
+
+use std::time::Instant;
+
+use pipemark_causes::interval::Interval;
+use pipemark_proc::locks::{AwaitedLock, Locks};
+use pipemark_proc::process::Process;
+use pipemark_proc::state::ThreadState;
+use pipemark_proc::watched::WatchedProcess;
+
+use crate::budget::{Budget, PaidWork, own_time};
+use crate::pipeline::WatchedPipeline;
+use crate::pipeline::stage::share_of;
+use crate::search;
+
+/// The holder of a lock is searched for if a stage waits for a lock in at least this share of an interval's samples.
+const MIN_WAITS_FOR_LOCK: f64 = 0.5;
+/// The maximum number of stages per interval whose lock holders are searched for. Each search lists the stage's
+/// descriptors.
+const MAX_LOCK_SEARCHES: usize = 8;
+/// The maximum number of processes that are searched for a lock's descriptor, in a stage and in the pipeline.
+const MAX_PROCESSES: usize = 32;
+
+/// A search for the holder of a lock, which may take several intervals.
+#[derive(Debug, Default)]
+pub struct LockSearch {
+    /// The process with which the search continues.
+    from: u32,
+}
+
+impl LockSearch {
+    /// Finds these programs. The search begins with stage `first`. A stage that only sleeps may try
+    /// to get a lock again and again, but nothing shows that.
+    pub fn find(&mut self, pipeline: &mut WatchedPipeline, interval: &Interval, budget: &mut Budget, first: usize) {
+        let waits = |at: &usize| {
+            let stage = &pipeline.stages[*at];
+            stage.alive
+                && stage.locked_by.is_none()
+                && share_of(interval, *at, &[ThreadState::Lock]) >= MIN_WAITS_FOR_LOCK
+        };
+        let chosen = (first..pipeline.stages.len()).chain(0..first).filter(waits).take(MAX_LOCK_SEARCHES);
+        let chosen: Vec<usize> = chosen.collect();
+        if chosen.is_empty() {
+            return;
+        }
+        let Some(locks) = Locks::read().filter(Locks::has_waits) else { return };
+        for at in chosen {
+            let known = pipeline.stages[at].pids.iter().take(MAX_PROCESSES).filter_map(|pid| pipeline.known.get(pid));
+            let Some(lock) = known.filter_map(|known| locks.awaited_by(&known.process)).next() else { continue };
+            let is_inside = |known: &WatchedProcess| lock.is_held_by(&known.process);
+            if pipeline.known.values().take(MAX_PROCESSES).any(is_inside) {
+                continue;
+            }
+            if let Some(holder) = self.holder_outside(pipeline, &lock, budget) {
+                let [path, name] = [&lock.path, &holder.comm].map(|text| pipemark_model::neutral(text));
+                pipeline.stages[at].locked_by = Some((path, holder.pid, name));
+            }
+        }
+    }
+
+    /// A process outside the pipeline that holds a lock: the one that took it, or else the eldest of those that have
+    /// inherited it. `None` if none is found within the time for one search; the next one continues.
+    fn holder_outside(
+        &mut self,
+        pipeline: &mut WatchedPipeline,
+        lock: &AwaitedLock,
+        budget: &mut Budget,
+    ) -> Option<Process> {
+        const AT_ONCE: usize = 8;
+        let taker = lock.taken_by.filter(|pid| !pipeline.known.contains_key(pid)).and_then(Process::read);
+        if let Some(taker) = taker.filter(|taker| lock.is_held_by(taker)) {
+            return Some(taker);
+        }
+        let began = Instant::now();
+        if !search::refresh(&mut pipeline.table, budget) || !budget.allows(PaidWork::Locks, None, began) {
+            return None;
+        }
+        let (cpu, most) = (own_time(), budget.portion());
+        let all: Vec<&Process> =
+            pipeline.table.processes().filter(|process| !pipeline.known.contains_key(&process.pid)).collect();
+        let from = all.partition_point(|process| process.pid < self.from);
+        let mut found: Option<&Process> = None;
+        self.from = 0;
+        for some in all[from..].chunks(AT_ONCE) {
+            if own_time().saturating_sub(cpu) > most {
+                self.from = some[0].pid;
+                break;
+            }
+            for process in some.iter().filter(|process| lock.is_held_by(process)) {
+                found = found.filter(|eldest| eldest.start <= process.start).or(Some(process));
+            }
+        }
+        let found = found.cloned();
+        budget.note(PaidWork::Locks, began, own_time().saturating_sub(cpu));
+        found
+    }
+}

@@ -1,0 +1,324 @@
+//! Watches a pipeline: samples it again and again, scans it, and reads its counters, within the budget.
+
+use std::time::{Duration, Instant};
+
+use pipemark_causes::interval::Interval;
+use pipemark_causes::{MachineLimits, PipelineEvidence, Timeline};
+use pipemark_proc::process;
+use pipemark_proc::state::ThreadState;
+use pipemark_proc::thread::{ProcFile, Thread};
+
+use crate::budget::{Budget, FEW_STAGES, PaidWork, own_time};
+use crate::counters::Counters;
+use crate::moment::{self, Moment};
+use crate::pipeline::WatchedPipeline;
+use crate::pipeline::stage::WatchedStage;
+use crate::scan::Scanner;
+use crate::states;
+use crate::subject::{SamplingOptions, Subject};
+use crate::waits::{Waits, socket_peers};
+use crate::{capacities, evidence, program_details};
+
+/// The time for which a pipeline of up to [`FEW_STAGES`] stages is sampled at the full rate.
+const AT_FULL_RATE: Duration = Duration::from_millis(500);
+
+/// The number of samples over which the cost of a sample is averaged. One sample in ten is followed by a scan.
+const SMOOTHED: u32 = 64;
+
+/// One sample in this many also covers the other threads of a running stage.
+const SAMPLES_PER_HUNGER_CHECK: u32 = 4;
+
+/// One sample in this many also checks stages of several processes for file locks.
+const SAMPLES_PER_LOCK_CHECK: u32 = 8;
+
+/// The age up to which a stage's counters are read at each check for changes.
+const YOUNG: Duration = Duration::from_secs(1);
+
+/// The shortest interval.
+pub const INTERVAL: Duration = Duration::from_millis(500);
+
+/// Watches a pipeline.
+pub struct Watcher {
+    pub(super) pipeline: WatchedPipeline,
+    interval: Interval,
+    scanner: Scanner,
+    counters: Counters,
+    waits: Waits,
+    budget: Budget,
+    /// CPU time of reading the counters within an interval.
+    counters_cost: Duration,
+    /// When the current interval began.
+    interval_began: Instant,
+    /// Smoothed CPU time per sample.
+    cost: Duration,
+    /// The number of samples averaged in `cost`, up to [`SMOOTHED`].
+    taken: u32,
+    random: u64,
+    limits: MachineLimits,
+}
+
+impl Watcher {
+    /// Starts sampling. Opens only files of /proc.
+    pub fn new(subject: Subject, options: SamplingOptions) -> Watcher {
+        let now = Instant::now();
+        let mut watcher = Watcher {
+            pipeline: WatchedPipeline::new(subject, options, now),
+            interval: Interval::default(),
+            scanner: Scanner::new(now),
+            counters: Counters::new(),
+            waits: Waits::default(),
+            budget: Budget::start(0),
+            counters_cost: Duration::ZERO,
+            interval_began: now,
+            cost: Duration::ZERO,
+            taken: 0,
+            random: u64::from(std::process::id()) | 1 << 40,
+            limits: capacities::limits(),
+        };
+        watcher.scan_first();
+        let begin = watcher.elapsed().as_secs_f64();
+        watcher.interval = Interval { begin, ..Interval::default() };
+        watcher.interval_began = Instant::now();
+        watcher.budget = Budget::start(watcher.pipeline.stages.len());
+        watcher
+    }
+
+    /// The time since sampling began.
+    pub fn elapsed(&self) -> Duration {
+        self.pipeline.begin.elapsed()
+    }
+
+    /// Whether any of the pipeline's processes still exists.
+    pub fn is_alive(&self) -> bool {
+        self.pipeline.is_alive()
+    }
+
+    /// Whether any process writes to a terminal, or has opened one.
+    pub fn uses_terminal(&self) -> bool {
+        let pids = self.pipeline.stages.iter().filter(|stage| stage.alive).flat_map(|stage| &stage.pids);
+        pids.copied().any(process::uses_terminal)
+    }
+
+    /// Whether a stage was observed waiting for the terminal.
+    pub fn waits_for_terminal(&self, timeline: &Timeline) -> bool {
+        let stages = timeline.intervals.iter().flat_map(|interval| &interval.stages);
+        stages.into_iter().any(|stage| stage.states[ThreadState::Terminal as usize] > 0)
+    }
+
+    /// The least detailed file from which a thread is read; the requested file until a thread is known.
+    pub fn access(&self) -> ProcFile {
+        let threads = self.pipeline.known.values().flat_map(|known| &known.threads);
+        threads.map(Thread::access).max().unwrap_or(self.pipeline.options.access)
+    }
+
+    /// The time until the next sample: about the default period, randomized so that samples never run in step with the
+    /// pipeline.
+    pub fn pause(&mut self) -> Duration {
+        // xorshift: the quality of the randomness doesn't matter.
+        self.random ^= self.random << 13;
+        self.random ^= self.random >> 7;
+        self.random ^= self.random << 17;
+        let jitter = 0.5 + (self.random >> 11) as f64 / (1u64 << 53) as f64;
+        // A short pipeline needs all samples for a verdict.
+        let is_cheap = self.pipeline.stages.len() <= FEW_STAGES && self.cost <= self.budget.portion() / 20;
+        let is_short = is_cheap && self.elapsed() < AT_FULL_RATE;
+        let period = self.pipeline.options.period;
+        let period = if is_short { period.max(self.cost * 4) } else { self.budget.period(self.cost, period) };
+        period.mul_f64(jitter)
+    }
+
+    /// Whether the current interval is over. If reading the counters takes long, intervals are longer.
+    pub fn is_interval_over(&self) -> bool {
+        let now = Instant::now();
+        now >= self.interval_began + INTERVAL && self.budget.allows(PaidWork::Counters, None, now)
+    }
+
+    /// The share of one CPU that sampling used since the first scan.
+    fn own_cpu(&self) -> f64 {
+        self.budget.used()
+    }
+
+    /// The largest share of one CPU that sampling uses, if samples are much rarer because of it; `None` otherwise.
+    fn ceiling_that_limits(&self) -> Option<f64> {
+        let period = self.pipeline.options.period;
+        (self.budget.period(self.cost, period) > period * 5).then(|| self.budget.promised())
+    }
+
+    /// The index of a stage, another one after each pause; 0 if there are no stages.
+    fn random_stage(&self) -> usize {
+        self.random as usize % self.pipeline.stages.len().max(1)
+    }
+
+    /// Takes a sample.
+    pub fn sample(&mut self) {
+        self.budget.update(self.pipeline.stages.len());
+        let begin = own_time();
+        let mut moments = self.read_states();
+        // If a process has exited, its successor may start soon.
+        let now = Instant::now();
+        let ended = |(stage, moment): (&WatchedStage, &Moment)| {
+            stage.alive && moment.state.is_none() && moment.unsure.is_none()
+        };
+        if self.pipeline.stages.iter().zip(&moments).any(ended) {
+            self.scanner.scan_soon(now);
+        }
+        moment::resolve(&self.pipeline.pipes, &mut moments);
+        moment::record(&mut self.pipeline, &moments, &mut self.interval);
+        self.taken = (self.taken + 1).min(SMOOTHED);
+        self.cost = (self.cost * (self.taken - 1) + own_time().saturating_sub(begin)) / self.taken;
+        // The scan comes last, because a process that wakes on this CPU during the scan would seem to run.
+        if now >= self.scanner.next {
+            self.scan();
+        }
+        capacities::read_capacities(&mut self.pipeline, now);
+    }
+
+    /// The states of all stages now, as far as their threads show them.
+    fn read_states(&mut self) -> Vec<Moment> {
+        let first = self.random_stage();
+        let WatchedPipeline { stages, known, .. } = &mut self.pipeline;
+        let mut moments: Vec<Moment> = Vec::new();
+        moments.resize_with(stages.len(), Moment::default);
+        let several = 3..=states::MAX_PROCESSES_FOR_LOCKS;
+        // Each sample begins with a different stage, because sampling one stage may wake the next.
+        for place in (first..stages.len()).chain(0..first) {
+            let (stage, moment) = (&mut stages[place], &mut moments[place]);
+            if !stage.alive {
+                continue;
+            }
+            self.scanner.strange |= states::sample_stage(stage, known, moment);
+            let is_turn = |samples: u32| self.interval.samples.is_multiple_of(samples);
+            if is_turn(SAMPLES_PER_HUNGER_CHECK) && moment.state == Some(ThreadState::Running) {
+                moment.hungry = states::is_hungry(stage, known);
+            }
+            if is_turn(SAMPLES_PER_LOCK_CHECK) && several.contains(&stage.pids.len()) {
+                // Processes that have started since the last scan count too.
+                moment.queued = Some(states::is_queued(&process::family(stage.pids[0])));
+            }
+        }
+        moments
+    }
+
+    /// Makes the first scan, and reads all counters.
+    fn scan_first(&mut self) {
+        let cpu = own_time();
+        self.scanner.scan_first(&mut self.pipeline, &mut self.budget);
+        self.counters.read(&mut self.pipeline, &mut self.interval, true);
+        program_details::find_languages(&mut self.pipeline.stages, &self.interval);
+        socket_peers::find(&mut self.pipeline, &self.interval, &mut self.budget);
+        self.scanner.schedule_second(&self.pipeline, own_time().saturating_sub(cpu));
+    }
+
+    fn scan(&mut self) {
+        // The cost is measured as CPU time. With the elapsed time, waiting for a CPU on a busy machine would delay the
+        // next scan, and a short pipeline would be missed.
+        let (began, cpu) = (Instant::now(), own_time());
+        self.scanner.scan(&mut self.pipeline, &mut self.budget, began, cpu);
+        self.read_young(began);
+        self.scanner.schedule(&self.pipeline, began, own_time().saturating_sub(cpu));
+    }
+
+    /// Reads counters of young stages: those of a process that exits before the interval ends would be lost.
+    fn read_young(&mut self, now: Instant) {
+        let young = |stage: &WatchedStage| stage.alive && stage.since.is_some_and(|since| now < since + YOUNG);
+        if self.pipeline.stages.iter().any(young) && self.counters_cost <= self.budget.portion() / 4 {
+            let cpu = own_time();
+            self.counters.read(&mut self.pipeline, &mut self.interval, false);
+            program_details::find_languages(&mut self.pipeline.stages, &self.interval);
+            if self.pipeline.stages.iter().any(|stage| young(stage) && stage.peer.is_none()) {
+                socket_peers::find(&mut self.pipeline, &self.interval, &mut self.budget);
+            }
+            self.counters_cost = own_time().saturating_sub(cpu);
+        }
+    }
+
+    /// Ends an interval and returns its counts.
+    pub fn close_interval(&mut self) -> Interval {
+        let (now, cpu) = (Instant::now(), own_time());
+        self.counters.read(&mut self.pipeline, &mut self.interval, true);
+        program_details::check_locales(&mut self.pipeline.stages);
+        program_details::find_languages(&mut self.pipeline.stages, &self.interval);
+        let first = self.random_stage();
+        if self.waits.read(&mut self.pipeline, &self.interval, &mut self.budget, first) {
+            self.scanner.rescan();
+        }
+        self.budget.note(PaidWork::Counters, now, own_time().saturating_sub(cpu));
+        // If this interval was late, the next one ends in time.
+        self.interval_began = (self.interval_began + INTERVAL).max(now - INTERVAL / 2);
+        let end = self.elapsed().as_secs_f64();
+        let next = Interval { begin: end, ..Interval::default() };
+        let mut closed = std::mem::replace(&mut self.interval, next);
+        self.pipeline.stages.iter_mut().for_each(|stage| stage.samples_counted = 0);
+        closed.seconds = end - closed.begin;
+        closed
+    }
+
+    /// What has been seen so far, with the counts of these intervals.
+    pub fn evidence(&self, timeline: Timeline) -> PipelineEvidence {
+        let typed_here = self.pipeline.typed.as_ref().filter(|typed| !typed.elsewhere);
+        PipelineEvidence {
+            pipeline: None,
+            typed: self.pipeline.typed_text().map(str::to_owned),
+            typed_elsewhere: self.pipeline.typed.as_ref().is_some_and(|typed| typed.elsewhere),
+            shell: typed_here.map_or_else(|| std::env::var("SHELL").unwrap_or_default(), |typed| typed.shell.clone()),
+            started: self.pipeline.is_child(),
+            alive: self.is_alive(),
+            exit_code: None,
+            elapsed: self.elapsed().as_secs_f64(),
+            own_seconds: self.own_cpu() * self.elapsed().as_secs_f64(),
+            first_scan: self.budget.first_scan().as_secs_f64(),
+            sampled_less: self.ceiling_that_limits(),
+            access: self.access(),
+            has_proc: std::path::Path::new("/proc/self/stat").exists(),
+            limits: MachineLimits { idle_cpus: self.counters.idle_cpus, ..self.limits },
+            stages: self.pipeline.stages.iter().map(evidence::stage).collect(),
+            pipes: self.pipeline.pipes.iter().map(evidence::pipe).collect(),
+            cycle: self.waits.cycle().cloned(),
+            timeline,
+        }
+    }
+
+    /// Sets the capacity of a pipe through its reader's end. Returns the new capacity in bytes; `None` if no process
+    /// reads the pipe any more.
+    pub fn resize(&self, id: process::PipeId, bytes: u64) -> Option<Result<u64, rustix::io::Errno>> {
+        capacities::resize(&self.pipeline, id, bytes)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    fn options(period: Duration) -> SamplingOptions {
+        SamplingOptions { touch: false, access: ProcFile::Syscall, period }
+    }
+
+    #[test]
+    fn all_stages_have_their_turn() {
+        let mut watcher = Watcher::new(Subject::Processes(Vec::new()), options(Duration::from_millis(10)));
+        watcher.pipeline.stages = vec![WatchedStage::default(); 10];
+        let chosen: BTreeSet<usize> = (0..1000)
+            .map(|_| {
+                watcher.pause();
+                watcher.random_stage()
+            })
+            .collect();
+        assert_eq!(chosen.len(), 10);
+    }
+
+    #[test]
+    fn time_after_the_last_reading_of_the_counters_is_not_silence() {
+        let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
+        let mut watcher = Watcher::new(Subject::Processes(vec![child.id()]), options(Duration::from_millis(1)));
+        (0..3).for_each(|_| watcher.sample());
+        watcher.close_interval();
+        child.kill().unwrap();
+        child.wait().unwrap();
+        let silence = || watcher.evidence(Timeline::default()).stages[0].silent;
+        let before = silence();
+        std::thread::sleep(Duration::from_millis(5));
+        assert!(before.is_some() && silence() == before);
+    }
+}
