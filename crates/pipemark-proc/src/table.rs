@@ -1,10 +1,11 @@
-//! All processes of the machine, with an index from each pipe and socket to its holders. The first reading is complete.
-//! Later readings add and remove processes, and read others again only as time allows.
+//! All processes of the machine, with an index from each pipe and socket to its holders. A reading stops when its time
+//! is over, and the next one goes on.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::fs::ReadDir;
 use std::time::Duration;
 
-use crate::process::{self, Direction, PipeId, Process};
+use crate::process::{Direction, PipeId, Process};
 
 /// The processes as last read.
 #[derive(Debug, Default)]
@@ -12,52 +13,80 @@ pub struct ProcessTable {
     processes: BTreeMap<u32, Process>,
     /// Kernel threads, which are read once.
     of_kernel: HashSet<u32>,
+    /// The pass over /proc that the last refresh began and didn't end.
+    pass: Option<Pass>,
+    /// Whether a pass has ended.
+    has_passed: bool,
     /// The process after which reading again continues.
     last: u32,
-    /// Whether all processes that existed at the last refresh have been read.
-    complete: bool,
-    holders: HashMap<PipeId, HashSet<u32>>,
-    holders_of_sockets: HashMap<u64, HashSet<u32>>,
+    holders: HashMap<PipeId, BTreeSet<u32>>,
+    holders_of_sockets: HashMap<u64, BTreeSet<u32>>,
+    children: HashMap<u32, BTreeSet<u32>>,
+    groups: HashMap<u32, BTreeSet<u32>>,
+}
+
+/// A pass over the list of all processes.
+#[derive(Debug)]
+struct Pass {
+    entries: ReadDir,
+    seen: HashSet<u32>,
 }
 
 impl ProcessTable {
-    /// Adds the processes that are new and removes those that have exited. Then reads processes again, each in its turn.
-    /// Stops when this much CPU time has passed, by `clock`; without a limit, reads all processes.
-    pub fn refresh(&mut self, limit: Option<Duration>, clock: impl Fn() -> Duration) {
+    /// Adds the processes that are new and removes those that have exited, in a pass over all processes. Then reads
+    /// processes again, each in its turn. Stops when this much CPU time has passed, by `clock`; the next call goes on.
+    /// Without a limit, makes a whole pass. Returns whether a pass has ended, so that the table has all processes that
+    /// existed when it began.
+    pub fn refresh(&mut self, limit: Option<Duration>, clock: impl Fn() -> Duration) -> bool {
+        /// The number of known processes in the list between two readings of the clock.
+        const ENTRIES_PER_CHECK: usize = 32;
         let begin = clock();
-        let is_over = || limit.is_some_and(|limit| clock().saturating_sub(begin) >= limit);
+        let is_over = |part: u32| limit.is_some_and(|limit| clock().saturating_sub(begin) >= limit / part);
         let own = std::process::id();
-        let pids: HashSet<u32> = process::pids().into_iter().filter(|&pid| pid != own).collect();
-        let gone: Vec<u32> = self.processes.keys().copied().filter(|pid| !pids.contains(pid)).collect();
+        let begun = self.pass.take().filter(|_| limit.is_some());
+        let Some(mut pass) =
+            begun.or_else(|| Some(Pass { entries: std::fs::read_dir("/proc").ok()?, seen: HashSet::new() }))
+        else {
+            return false;
+        };
+        let mut checked = 0;
+        while let Some(entry) = pass.entries.next() {
+            let pid = entry.ok().and_then(|entry| entry.file_name().to_str()?.parse().ok());
+            let Some(pid) = pid.filter(|&pid| pid != own) else { continue };
+            pass.seen.insert(pid);
+            let is_new = !self.is_known(pid);
+            if is_new {
+                self.read(pid);
+            }
+            checked += 1;
+            if (is_new || checked % ENTRIES_PER_CHECK == 0) && is_over(1) {
+                self.pass = Some(pass);
+                return false;
+            }
+        }
+        let gone: Vec<u32> = self.processes.keys().copied().filter(|pid| !pass.seen.contains(pid)).collect();
         gone.into_iter().for_each(|pid| self.remove(pid));
-        self.of_kernel.retain(|pid| pids.contains(pid));
-        let mut new: Vec<u32> = pids.into_iter().filter(|pid| !self.is_known(*pid)).collect();
-        new.sort_unstable();
-        self.complete = true;
-        for pid in new {
-            if is_over() {
-                self.complete = false;
-                return;
-            }
-            self.read(pid);
-        }
-        // Reading old processes again takes a part of the time only.
-        let limit = limit.map(|limit| limit / 8);
-        let begin = clock();
-        let is_over = || limit.is_some_and(|limit| clock().saturating_sub(begin) >= limit);
-        let known: Vec<u32> = self
-            .processes
-            .range(self.last + 1..)
-            .chain(self.processes.range(..=self.last))
-            .map(|(&pid, _)| pid)
-            .collect();
-        for pid in known {
-            if limit.is_none() || is_over() {
-                return;
-            }
-            self.read(pid);
+        self.of_kernel.retain(|pid| pass.seen.contains(pid));
+        self.has_passed = true;
+        // Reading old processes again takes what is left of an eighth of the time. Those whose descriptors would take
+        // longer than the limit aren't read again.
+        while limit.is_some() && !is_over(8) {
+            let next = self.processes.range(self.last + 1..).next();
+            let Some((&pid, process)) = next else {
+                self.last = 0;
+                break;
+            };
             self.last = pid;
+            if limit.is_none_or(|limit| cost(process) <= limit) {
+                self.read(pid);
+            }
         }
+        true
+    }
+
+    /// Whether the last refresh has ended a pass.
+    pub fn is_complete(&self) -> bool {
+        self.has_passed && self.pass.is_none()
     }
 
     fn is_known(&self, pid: u32) -> bool {
@@ -75,6 +104,8 @@ impl ProcessTable {
     /// Replaces a process by a later reading of it.
     pub fn insert(&mut self, process: Process) {
         self.remove(process.pid);
+        self.children.entry(process.parent).or_default().insert(process.pid);
+        self.groups.entry(process.group).or_default().insert(process.pid);
         for end in process.ends.iter().flatten() {
             self.holders.entry(end.pipe).or_default().insert(process.pid);
         }
@@ -87,26 +118,13 @@ impl ProcessTable {
     fn remove(&mut self, pid: u32) {
         let Some(old) = self.processes.remove(&pid) else { return };
         for end in old.ends.iter().flatten() {
-            if let Some(holders) = self.holders.get_mut(&end.pipe) {
-                holders.remove(&pid);
-                if holders.is_empty() {
-                    self.holders.remove(&end.pipe);
-                }
-            }
+            remove_from(&mut self.holders, end.pipe, pid);
         }
         for (_, inode) in &old.others.sockets {
-            if let Some(holders) = self.holders_of_sockets.get_mut(inode) {
-                holders.remove(&pid);
-                if holders.is_empty() {
-                    self.holders_of_sockets.remove(inode);
-                }
-            }
+            remove_from(&mut self.holders_of_sockets, *inode, pid);
         }
-    }
-
-    /// Whether all processes that existed at the last refresh have been read.
-    pub fn is_complete(&self) -> bool {
-        self.complete
+        remove_from(&mut self.children, old.parent, pid);
+        remove_from(&mut self.groups, old.group, pid);
     }
 
     pub fn processes(&self) -> impl Iterator<Item = &Process> {
@@ -123,7 +141,7 @@ impl ProcessTable {
 
     /// The process with the smallest pid that holds a socket: its pid and name.
     pub fn holder_of_socket(&self, inode: u64) -> Option<(u32, String)> {
-        let pid = self.holders_of_sockets.get(&inode)?.iter().min()?;
+        let pid = self.holders_of_sockets.get(&inode)?.first()?;
         Some((*pid, self.processes.get(pid)?.comm.clone()))
     }
 
@@ -154,18 +172,13 @@ impl ProcessTable {
     pub fn joined_to(&self, seeds: &[u32], with_parents: &HashSet<u32>) -> Vec<Process> {
         /// The maximum number of generations above the seeds that are included.
         const MAX_GENERATIONS: usize = 65;
-        let (mut children, mut groups) = (HashMap::<u32, Vec<u32>>::new(), HashMap::<u32, Vec<u32>>::new());
-        for process in self.processes.values() {
-            children.entry(process.parent).or_default().push(process.pid);
-            groups.entry(process.group).or_default().push(process.pid);
-        }
         let (mut found, mut pipes, mut seen) = (HashSet::new(), HashSet::new(), HashSet::new());
         let mut waiting = seeds.to_vec();
         while let Some(pid) = waiting.pop() {
             let Some(process) = self.processes.get(&pid).filter(|_| found.insert(pid)) else { continue };
-            waiting.extend(children.get(&pid).into_iter().flatten());
+            waiting.extend(self.children.get(&pid).into_iter().flatten());
             if seen.insert(process.group) {
-                waiting.extend(groups.get(&process.group).into_iter().flatten());
+                waiting.extend(self.groups.get(&process.group).into_iter().flatten());
             }
             if with_parents.contains(&pid) || process.others.sockets.iter().any(|(fd, _)| *fd < 3) {
                 waiting.push(process.parent);
@@ -191,9 +204,26 @@ impl ProcessTable {
     }
 }
 
+/// About the CPU time that reading a process takes.
+fn cost(process: &Process) -> Duration {
+    const OF_DESCRIPTOR: Duration = Duration::from_micros(2);
+    OF_DESCRIPTOR * u32::try_from(process.descriptors()).unwrap_or(u32::MAX)
+}
+
+/// Removes a process from the entry of this key.
+fn remove_from<K: Eq + std::hash::Hash>(index: &mut HashMap<K, BTreeSet<u32>>, key: K, pid: u32) {
+    if let Some(pids) = index.get_mut(&key) {
+        pids.remove(&pid);
+        if pids.is_empty() {
+            index.remove(&key);
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::process;
 
     fn process(pid: u32, parent: u32, group: u32, ends: &[(u32, u64, Direction)]) -> Process {
         let stat = format!("{pid} (p{pid}) S {parent} {group} 1 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 {pid} 0 0");
@@ -237,20 +267,41 @@ mod tests {
     fn a_process_that_starts_is_added_and_one_that_ends_is_removed() {
         let cpu = || Duration::ZERO;
         let mut table = ProcessTable::default();
-        table.refresh(None, cpu);
+        assert!(table.refresh(None, cpu));
         let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
-        assert!(table.is_complete() && !table.processes.contains_key(&child.id()));
-        table.refresh(Some(Duration::MAX), cpu);
+        assert!(!table.processes.contains_key(&child.id()));
+        assert!(table.refresh(Some(Duration::MAX), cpu));
         assert!(table.processes.contains_key(&child.id()));
         child.kill().unwrap();
         child.wait().unwrap();
-        table.refresh(Some(Duration::ZERO), cpu);
+        assert!(table.refresh(Some(Duration::MAX), cpu));
         assert!(!table.processes.contains_key(&child.id()));
-        // Without time, a new process isn't read, and the table says so.
-        let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
-        table.refresh(Some(Duration::ZERO), cpu);
-        assert!(!table.is_complete());
-        child.kill().unwrap();
-        child.wait().unwrap();
+    }
+
+    #[test]
+    fn a_pass_over_all_processes_continues_where_its_time_was_over() {
+        let mut children: Vec<_> =
+            (0..100).map(|_| std::process::Command::new("sleep").arg("60").spawn().unwrap()).collect();
+        let mut table = ProcessTable::default();
+        // The clock advances by a second whenever it is read.
+        let time = std::cell::Cell::new(0);
+        let clock = || Duration::from_secs(time.replace(time.get() + 1));
+        let mut calls = 1;
+        while !table.refresh(Some(Duration::from_secs(10)), clock) {
+            calls += 1;
+        }
+        let found = children.iter().filter(|child| table.processes.contains_key(&child.id())).count();
+        children.iter_mut().for_each(|child| child.kill().and_then(|()| child.wait()).map(drop).unwrap());
+        assert_eq!(found, 100);
+        assert!(calls >= 10, "{calls} calls");
+        // All have ended, and a whole pass finds that.
+        while !table.refresh(Some(Duration::from_secs(10)), clock) {}
+        assert!(children.iter().all(|child| !table.processes.contains_key(&child.id())));
+        assert!(
+            table
+                .children
+                .get(&std::process::id())
+                .is_none_or(|own| children.iter().all(|child| !own.contains(&child.id())))
+        );
     }
 }

@@ -149,10 +149,8 @@ impl Scanner {
     ) {
         let cpu = own_time();
         let is_first = pipeline.table.is_empty();
-        // A list of all processes takes a few microseconds for each.
-        let listing = Duration::from_micros(3) * u32::try_from(pipeline.table.len()).unwrap_or(u32::MAX);
         let search = matches!(pipeline.subject, Subject::Processes(_))
-            && (is_first || began >= self.next_search && budget.allows(PaidWork::Search, Some(listing), began));
+            && (is_first || began >= self.next_search && budget.allows(PaidWork::Search, None, began));
         let mut processes = family::family(pipeline, extent);
         if search {
             pipeline.table.refresh((!is_first).then(|| budget.portion() * 2), own_time);

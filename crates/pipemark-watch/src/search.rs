@@ -6,11 +6,11 @@ use pipemark_proc::table::ProcessTable;
 
 use crate::budget::{Budget, PaidWork, own_time};
 
-/// Brings the list of all processes up to date. On a machine with many processes, that takes several intervals.
-/// Returns whether the list is complete.
+/// Brings the list of all processes up to date, if the budget allows that. On a machine with many processes, a pass over
+/// all of them takes several calls. Returns whether the last pass has ended.
 pub fn refresh(table: &mut ProcessTable, budget: &mut Budget) -> bool {
     let (now, cpu) = (Instant::now(), own_time());
-    if table.is_empty() || budget.has_reserve() || budget.allows(PaidWork::Search, None, now) {
+    if budget.has_reserve() || budget.allows(PaidWork::Search, None, now) {
         table.refresh(Some(budget.portion() * 2), own_time);
         budget.note(PaidWork::Search, now, own_time().saturating_sub(cpu));
     }
