@@ -164,19 +164,20 @@ build/pair build/ceiling: build/%: bench/%.c
 	mkdir -p build
 	$(CC) -O3 -Wall -Wextra -Werror -o $@ $<
 
-# The program, its man pages, and the completions of bash, zsh and fish.
+# The program, its man pages, and the completions of bash, zsh and fish. A test makes and checks the files.
+FILES = crates/pipemark
 install: build files
 
 files:
 	install -D -m 755 $(PIPEMARK) $(DESTDIR)$(PREFIX)/bin/pipemark
 	install -d $(DESTDIR)$(PREFIX)/share/man/man1
-	$(PIPEMARK) __man $(DESTDIR)$(PREFIX)/share/man/man1
+	install -m 644 $(FILES)/man/*.1 $(DESTDIR)$(PREFIX)/share/man/man1
 	install -d $(DESTDIR)$(PREFIX)/share/bash-completion/completions
-	$(PIPEMARK) --completions bash > $(DESTDIR)$(PREFIX)/share/bash-completion/completions/pipemark
+	install -m 644 $(FILES)/completions/pipemark.bash $(DESTDIR)$(PREFIX)/share/bash-completion/completions/pipemark
 	install -d $(DESTDIR)$(PREFIX)/share/zsh/site-functions
-	$(PIPEMARK) --completions zsh > $(DESTDIR)$(PREFIX)/share/zsh/site-functions/_pipemark
+	install -m 644 $(FILES)/completions/_pipemark $(DESTDIR)$(PREFIX)/share/zsh/site-functions/_pipemark
 	install -d $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d
-	$(PIPEMARK) --completions fish > $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/pipemark.fish
+	install -m 644 $(FILES)/completions/pipemark.fish $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/pipemark.fish
 
 dist:
 	packaging/dist.sh $(PROCESSORS)

@@ -26,11 +26,9 @@ export SOURCE_DATE_EPOCH
 rm -rf "$dist" "$stage"
 mkdir -p "$dist" "$stage"
 
-# ROOT PREFIX PROGRAM: installs the program, its man pages and completions, and the entrants and links. $native, a program
-# that runs on this machine, makes the man pages and completions.
+# ROOT PREFIX PROGRAM: installs the program, its man pages and completions, and the entrants and links.
 lay_out() {
-	make -s files PIPEMARK="$native" DESTDIR="$1" PREFIX="$2"
-	install -m 755 "$3" "$1$2/bin/pipemark"
+	make -s files PIPEMARK="$3" DESTDIR="$1" PREFIX="$2"
 	gzip -9n "$1$2"/share/man/man1/*
 	install -d "$1$2/share/pipemark" "$1$2/share/doc/pipemark"
 	git ls-files entrants links | grep -v "/[.]git" | xargs cp --parents -t "$1$2/share/pipemark"
@@ -126,8 +124,6 @@ for processor in ${*:-x86_64 aarch64}; do
 		continue
 	fi
 	build "$processor"
-	# The program for this machine writes the man pages and completions of all packages.
-	[ "$processor" != "$here" ] || native=$stage/$processor-static
 	case $processor in x86_64) architecture=amd64 ;; aarch64) architecture=arm64 ;; *) architecture=$processor ;; esac
 	tarball "$processor"
 	deb "$processor" "$architecture"

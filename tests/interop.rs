@@ -112,18 +112,9 @@ fn files_are_installed_where_programs_look_for_them() {
 
 #[test]
 fn man_pages_name_licence_and_authors() {
-    let directory = tempfile::tempdir().unwrap();
-    assert_eq!(pipemark(&["__man", directory.path().to_str().unwrap()]).code(), Some(0));
-    let page = fs::read_to_string(directory.path().join("pipemark.1")).unwrap();
+    let page = fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/man/pipemark.1")).unwrap();
     assert!(page.contains("MIT OR Apache\\-2.0") || page.contains("MIT OR Apache-2.0"), "{page}");
     assert!(page.contains("The pipemark authors"), "{page}");
-}
-
-#[test]
-fn man_pages_need_a_directory() {
-    let ended = pipemark(&["__man", "/nonexistent"]);
-    assert_eq!(ended.code(), Some(1));
-    assert!(ended.stderr.contains("/nonexistent: No such file"), "{}", ended.stderr);
 }
 
 #[test]

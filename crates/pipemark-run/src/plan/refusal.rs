@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};
+use unicode_width::UnicodeWidthStr;
 
 use pipemark_model::written::Refusal;
 
@@ -53,10 +53,11 @@ fn excerpt_at(text: &str, at: Range<usize>) -> (usize, usize, String) {
     let dotted: String = shown.chars().map(|c| if c.is_control() { '·' } else { c }).collect();
     let byte = |column: usize| dotted.char_indices().nth(column).map_or(dotted.len(), |(byte, _)| byte);
     let last = column - 1 + text[start..end.clamp(start, line_end.max(start))].chars().count();
-    let marked = AnnotationKind::Primary.span(byte(column - 1)..byte(last));
-    let excerpt = Renderer::plain().render(&[Group::with_level(Level::ERROR)
-        .element(Snippet::source(dotted.as_str()).line_start(line).fold(true).annotation(marked))]);
-    (line, column, format!("\n{excerpt}"))
+    let (before, marked) = (&dotted[..byte(column - 1)], &dotted[byte(column - 1)..byte(last)]);
+    let margin = " ".repeat(line.to_string().len());
+    let shown = format!("{line} | {dotted}");
+    let carets = format!("{}{}", " ".repeat(before.width()), "^".repeat(marked.width().max(1)));
+    (line, column, format!("\n{margin} |\n{}\n{margin} | {carets}", shown.trim_end()))
 }
 
 /// The text with control characters escaped, truncated to [`MAX_SENTENCE_CHARS`].

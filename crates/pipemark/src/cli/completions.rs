@@ -1,36 +1,101 @@
-//! Shell completions and man pages, generated from the description of the command line. `make install` installs them.
+//! Shell completions. The scripts and the man pages are files, made from the description of the command line by the test
+//! below, so the program needs no code that makes them. `make install` installs both.
 
-use std::fs::OpenOptions;
 use std::io::{self, Write};
-use std::path::Path;
 
-use clap_complete::Shell;
+use clap::ValueEnum;
 
-use pipemark_console::{ExitError, VerbResult, check_stdout};
+use pipemark_console::{VerbResult, check_stdout};
 
-use crate::cli::command;
+/// A shell with a script of completions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Shell {
+    Bash,
+    Elvish,
+    Fish,
+    #[value(name = "powershell")]
+    PowerShell,
+    Zsh,
+}
+
+impl Shell {
+    fn script(self) -> &'static str {
+        match self {
+            Shell::Bash => include_str!("../../completions/pipemark.bash"),
+            Shell::Elvish => include_str!("../../completions/pipemark.elv"),
+            Shell::Fish => include_str!("../../completions/pipemark.fish"),
+            Shell::PowerShell => include_str!("../../completions/_pipemark.ps1"),
+            Shell::Zsh => include_str!("../../completions/_pipemark"),
+        }
+    }
+}
 
 /// Writes a shell's completions to standard output.
 pub fn completions(shell: Shell) -> VerbResult {
     check_stdout()?;
-    // The script is generated in memory first, because clap_complete panics where it cannot write.
-    let mut script = Vec::new();
-    clap_complete::generate(shell, &mut command(), "pipemark", &mut script);
     let mut out = io::stdout().lock();
-    out.write_all(&script)?;
+    out.write_all(shell.script().as_bytes())?;
     Ok(out.flush()?)
 }
 
-/// Writes a man page for the program and one for each verb into an existing directory. The program's page ends with its
-/// licence and, if `Cargo.toml` names one, its repository.
-pub fn man(directory: &Path) -> VerbResult {
-    let failed = |error| ExitError::failed(format_args!("cannot write man pages to {}: {error}", directory.display()));
-    clap_mangen::generate_to(command(), directory).map_err(failed)?;
-    let mut end = format!(".SH LICENSE\n{}\n", env!("CARGO_PKG_LICENSE"));
-    let repository = env!("CARGO_PKG_REPOSITORY");
-    if !repository.is_empty() {
-        end += &format!(".SH \"REPORTING BUGS\"\n{repository}\n");
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+    use std::fs;
+    use std::path::Path;
+
+    use clap::ValueEnum;
+
+    use crate::cli::command;
+
+    /// The files of the directories `completions` and `man`, by path, as the command line requires them.
+    fn files() -> BTreeMap<String, String> {
+        let directory = tempfile::tempdir().unwrap();
+        for folder in ["completions", "man"] {
+            fs::create_dir(directory.path().join(folder)).unwrap();
+        }
+        for shell in clap_complete::Shell::value_variants() {
+            clap_complete::generate_to(*shell, &mut command(), "pipemark", directory.path().join("completions"))
+                .unwrap();
+        }
+        clap_mangen::generate_to(command(), directory.path().join("man")).unwrap();
+        let mut files = read(directory.path());
+        let page = files.get_mut("man/pipemark.1").unwrap();
+        page.push_str(&format!(".SH LICENSE\n{}\n", env!("CARGO_PKG_LICENSE")));
+        let repository = env!("CARGO_PKG_REPOSITORY");
+        if !repository.is_empty() {
+            page.push_str(&format!(".SH \"REPORTING BUGS\"\n{repository}\n"));
+        }
+        files
     }
-    let page = OpenOptions::new().append(true).open(directory.join("pipemark.1"));
-    page.and_then(|mut page| page.write_all(end.as_bytes())).map_err(failed)
+
+    fn read(directory: &Path) -> BTreeMap<String, String> {
+        let files = ["completions", "man"].into_iter().flat_map(|folder| {
+            let entries = fs::read_dir(directory.join(folder)).into_iter().flatten();
+            entries.map(move |entry| format!("{folder}/{}", entry.unwrap().file_name().to_str().unwrap()))
+        });
+        files.map(|path| (path.clone(), fs::read_to_string(directory.join(path)).unwrap())).collect()
+    }
+
+    #[test]
+    fn completions_and_man_pages_are_up_to_date() {
+        let (here, wanted) = (Path::new(env!("CARGO_MANIFEST_DIR")), files());
+        let found = read(here);
+        if std::env::var_os("PIPEMARK_BLESS").is_some() {
+            for path in found.keys().filter(|path| !wanted.contains_key(*path)) {
+                fs::remove_file(here.join(path)).unwrap();
+            }
+            for (path, text) in &wanted {
+                fs::create_dir_all(here.join(path).parent().unwrap()).unwrap();
+                fs::write(here.join(path), text).unwrap();
+            }
+            return;
+        }
+        let paths = found.keys().chain(wanted.keys()).filter(|path| found.get(*path) != wanted.get(*path));
+        let changed: Vec<&String> = paths.collect();
+        assert!(
+            changed.is_empty(),
+            "the command line has changed; run PIPEMARK_BLESS=1 cargo test -p pipemark --bins completions: {changed:?}"
+        );
+    }
 }

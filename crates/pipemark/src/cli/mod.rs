@@ -37,14 +37,13 @@ mod sink;
 mod suite_file;
 
 use std::ffi::OsString;
-use std::path::Path;
 
 use clap::error::{ContextKind, ContextValue};
 use clap::{Arg, Args, Command, CommandFactory, FromArgMatches, Parser, Subcommand, value_parser};
-use clap_complete::Shell;
 use pipemark_console::{Destination, ExitError, VerbResult, finish, say};
 use pipemark_model::nearest;
 
+use completions::Shell;
 use output::save_watched_report;
 
 #[derive(Parser)]
@@ -180,9 +179,6 @@ pub fn command() -> Command {
     ))
 }
 
-/// `pipemark __man DIR` writes man pages. Help and completions omit it: only `make install` needs it.
-const MAN_VERB: &str = "__man";
-
 /// Adds the verb that was probably meant. clap makes no suggestion for words as short as `wy`.
 fn with_nearest_verb(mut error: clap::Error, words: &[OsString]) -> clap::Error {
     let Some(ContextValue::String(typed)) = error.get(ContextKind::InvalidSubcommand) else { return error };
@@ -200,11 +196,6 @@ fn with_nearest_verb(mut error: clap::Error, words: &[OsString]) -> clap::Error 
 
 /// Runs the command line; returns the exit code.
 pub fn main(words: Vec<OsString>) -> u8 {
-    if let [_, verb, directory] = words.as_slice()
-        && verb == MAN_VERB
-    {
-        return finish(completions::man(Path::new(directory)));
-    }
     // A stage of a pipeline should start as fast as cat. Parsing even this short command line would take 0.14 ms
     // of the 1.6 ms.
     if let [_, verb] = words.as_slice()
