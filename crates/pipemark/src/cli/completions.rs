@@ -70,9 +70,9 @@ mod tests {
     }
 
     fn read(directory: &Path) -> BTreeMap<String, String> {
-        let files = ["completions", "man"].into_iter().flat_map(|folder| {
-            let entries = fs::read_dir(directory.join(folder)).into_iter().flatten();
-            entries.map(move |entry| format!("{folder}/{}", entry.unwrap().file_name().to_str().unwrap()))
+        let files = ["completions", "man"].into_iter().flat_map(|name| {
+            let entries = fs::read_dir(directory.join(name)).into_iter().flatten();
+            entries.map(move |entry| format!("{name}/{}", entry.unwrap().file_name().to_str().unwrap()))
         });
         files.map(|path| (path.clone(), fs::read_to_string(directory.join(path)).unwrap())).collect()
     }
