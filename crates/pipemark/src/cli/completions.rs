@@ -9,7 +9,7 @@ use pipemark_console::{VerbResult, check_stdout};
 
 /// A shell with a script of completions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Shell {
+pub enum CompletedShell {
     Bash,
     Elvish,
     Fish,
@@ -18,20 +18,20 @@ pub enum Shell {
     Zsh,
 }
 
-impl Shell {
+impl CompletedShell {
     fn script(self) -> &'static str {
         match self {
-            Shell::Bash => include_str!("../../completions/pipemark.bash"),
-            Shell::Elvish => include_str!("../../completions/pipemark.elv"),
-            Shell::Fish => include_str!("../../completions/pipemark.fish"),
-            Shell::PowerShell => include_str!("../../completions/_pipemark.ps1"),
-            Shell::Zsh => include_str!("../../completions/_pipemark"),
+            CompletedShell::Bash => include_str!("../../completions/pipemark.bash"),
+            CompletedShell::Elvish => include_str!("../../completions/pipemark.elv"),
+            CompletedShell::Fish => include_str!("../../completions/pipemark.fish"),
+            CompletedShell::PowerShell => include_str!("../../completions/_pipemark.ps1"),
+            CompletedShell::Zsh => include_str!("../../completions/_pipemark"),
         }
     }
 }
 
 /// Writes a shell's completions to standard output.
-pub fn completions(shell: Shell) -> VerbResult {
+pub fn completions(shell: CompletedShell) -> VerbResult {
     check_stdout()?;
     let mut out = io::stdout().lock();
     out.write_all(shell.script().as_bytes())?;
@@ -51,8 +51,8 @@ mod tests {
     /// The files of the directories `completions` and `man`, by path, as the command line requires them.
     fn files() -> BTreeMap<String, String> {
         let directory = tempfile::tempdir().unwrap();
-        for folder in ["completions", "man"] {
-            fs::create_dir(directory.path().join(folder)).unwrap();
+        for name in ["completions", "man"] {
+            fs::create_dir(directory.path().join(name)).unwrap();
         }
         for shell in clap_complete::Shell::value_variants() {
             clap_complete::generate_to(*shell, &mut command(), "pipemark", directory.path().join("completions"))

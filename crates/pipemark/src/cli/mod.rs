@@ -43,7 +43,7 @@ use clap::{Arg, Args, Command, CommandFactory, FromArgMatches, Parser, Subcomman
 use pipemark_console::{Destination, ExitError, VerbResult, finish, say};
 use pipemark_model::nearest;
 
-use completions::Shell;
+use completions::CompletedShell;
 use output::save_watched_report;
 
 #[derive(Parser)]
@@ -172,7 +172,7 @@ pub fn command() -> Command {
         }
         verbs.push('\n');
     }
-    let shell = Arg::new(COMPLETIONS).long(COMPLETIONS).value_name("SHELL").value_parser(value_parser!(Shell));
+    let shell = Arg::new(COMPLETIONS).long(COMPLETIONS).value_name("SHELL").value_parser(value_parser!(CompletedShell));
     let command = command.arg(shell.exclusive(true).help("Print completions for a shell"));
     command.help_template(format!(
         "{{about-with-newline}}\n{{usage-heading}} {{usage}}\n\n{verbs}{{options}}{{after-help}}"
@@ -218,7 +218,7 @@ pub fn main(words: Vec<OsString>) -> u8 {
     let all = || command().try_get_matches_from(&words).map_err(|error| with_nearest_verb(error, &words));
     let matches = matches.map_or_else(all, Ok);
     let parsed = matches.and_then(|matches| {
-        let shell = matches.try_get_one::<Shell>(COMPLETIONS).ok().flatten().copied();
+        let shell = matches.try_get_one::<CompletedShell>(COMPLETIONS).ok().flatten().copied();
         Ok((Cli::from_arg_matches(&matches)?.verb, shell))
     });
     let (verb, shell) = parsed.unwrap_or_else(|error| {
