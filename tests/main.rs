@@ -47,4 +47,5 @@ mod usage;
 mod verbs;
 mod verdicts;
 mod why;
+mod why_profile;
 mod why_scale;

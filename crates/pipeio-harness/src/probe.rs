@@ -260,6 +260,12 @@ pub fn software_counter() -> io::Result<()> {
     counter(Software::CPU_MIGRATIONS)
 }
 
+/// Whether the kernel can sample which functions a thread executes, outside of the kernel.
+pub fn function_sampling() -> io::Result<()> {
+    let mut builder = perf_event::Builder::new(Software::CPU_CLOCK);
+    builder.exclude_kernel(true).exclude_hv(true).sample_frequency(99).build().map(drop)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -298,7 +304,7 @@ mod tests {
             let _ = (vmsplice(), splice(), tee(), sendfile(), memfd_create(), io_uring(), pidfd_open());
             let _ = (posix_queues(), sysv_queues(), process_vm_readv(), huge_page_advice());
             let _ = (unix_sockets(), tcp_sockets());
-            let _ = (hardware_counter(), software_counter());
+            let _ = (hardware_counter(), software_counter(), function_sampling());
         };
         // A hundred rounds reveal a leak, although other tests open and close a few descriptors meanwhile.
         let before = open();

@@ -1,6 +1,6 @@
 //! Makes the report on a pipeline from what was seen.
 
-use pipemark_model::Watched;
+use pipemark_model::{Watched, neutral};
 use pipemark_proc::state::ThreadState;
 use pipemark_proc::thread::ProcFile;
 
@@ -126,6 +126,10 @@ fn notes(evidence: &PipelineEvidence, figures: &PipelineFigures, verdict: &Pipel
             "pipemark samples less often than it could, to use at most {:.0} % of one CPU itself",
             ceiling * 100.0
         ));
+    }
+    // The cause says "computing" and no more, so what would say more is of use.
+    if let Some(reason) = evidence.unprofiled.as_ref().filter(|_| verdict.cause == "computing") {
+        notes.push(format!("functions weren't sampled: {}", neutral(reason)));
     }
     let error = |stage: &StageFigures| stage.sampling_error.filter(|&error| error > MAX_SAMPLING_ERROR);
     let rough = figures.stages.iter().filter_map(|stage| Some((error(stage)?, stage.number)));

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use pipemark_proc::process::{Direction, PipeEnd};
 use pipemark_proc::thread::ProcFile;
+use pipemark_profile::Profile;
 
 use crate::timeline::Timeline;
 
@@ -46,6 +47,9 @@ pub struct PipelineEvidence {
     pub pipes: Vec<PipeEvidence>,
     /// Processes that had waited for each other for a second at the end; `None` if there are none.
     pub cycle: Option<WaitCycle>,
+    /// Why no functions were sampled; `None` if some were, or if that wasn't asked for.
+    #[serde(default)]
+    pub unprofiled: Option<String>,
     /// What was counted, by interval.
     pub timeline: Timeline,
 }
@@ -126,6 +130,9 @@ pub struct StageEvidence {
     pub arrived_ever: Arrivals,
     /// The other end of a socket or pipe that the stage waits for; `None` if it waits for none.
     pub peer: Option<PeerFigures>,
+    /// What the stage's threads executed; `None` if that wasn't sampled.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub profile: Option<Profile>,
 }
 
 /// What a socket has received.
@@ -224,6 +231,7 @@ impl Default for PipelineEvidence {
             stages: Vec::new(),
             pipes: Vec::new(),
             cycle: None,
+            unprofiled: None,
             timeline: Timeline::default(),
         }
     }

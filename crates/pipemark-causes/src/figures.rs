@@ -440,6 +440,7 @@ fn stage(evidence: &PipelineEvidence, interval: &Interval, place: usize, number:
         wrote_before: stage.wrote_before,
         words: stage.words.clone(),
         collates: stage.collates,
+        profile: stage.profile.clone(),
         language: stage.language.clone(),
         low_priority: stage.low_priority.clone(),
         locked_by: stage.locked_by.clone(),

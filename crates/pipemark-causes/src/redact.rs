@@ -106,6 +106,8 @@ pub fn redact(evidence: &PipelineEvidence) -> PipelineEvidence {
         stage.words = known.words(&stage.words);
         stage.command = stage.words.join(" ");
         stage.name = known.program(&stage.name);
+        // The table names kinds of work and the functions that show them. Other functions may be the user's own.
+        stage.profile.iter_mut().for_each(|profile| profile.functions.clear());
         stage.tracer = stage.tracer.as_ref().map(|name| known.program(name));
         if let Some((path, _, holder)) = &mut stage.locked_by {
             (*path, *holder) = (known.of("file", path), known.program(holder));

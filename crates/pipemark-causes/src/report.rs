@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use pipemark_proc::thread::ProcFile;
+use pipemark_profile::Profile;
 
 use crate::evidence::PeerFigures;
 
@@ -322,6 +323,9 @@ pub struct StageFigures {
     /// Mean bytes per write before the stage stopped writing.
     #[serde(skip)]
     pub wrote_before: Option<f64>,
+    /// The functions that the stage executed, and the kinds of work; only for the busiest stages, and where permitted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub profile: Option<Profile>,
     /// The stage's activity over time; only with `--record`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub moments: Vec<StageMoment>,

@@ -328,8 +328,8 @@ fn slow_stage(scene: &Scene, stage: &StageFigures, found: &Hypothesis) -> String
     };
     let mut why = match (work, stage.cpu) {
         (Activity::Computing, Some(cpu)) => {
-            let children = stage.cpu_of_children.unwrap_or(0.0) / cpu;
-            let whose = if children > 0.5 {
+            let whose = if in_children(stage) {
+                let children = stage.cpu_of_children.unwrap_or(0.0) / cpu;
                 format!(", {} of it in child processes", percent(children.min(1.0)))
             } else {
                 String::new()
@@ -345,6 +345,10 @@ fn slow_stage(scene: &Scene, stage: &StageFigures, found: &Hypothesis) -> String
     }
     let own = name(figures, stage.number);
     let mut text = format!("{own} holds the pipeline back: {why}.");
+    let computes = |&(work, share): &(Activity, f64)| work == Activity::Computing && share > ALSO;
+    if activities.iter().take(2).any(computes) && !in_children(stage) {
+        text.push_str(&kinds_of_work(stage));
+    }
     if let Some((writes, calls)) = mentioned(stage).filter(|_| work == Activity::Computing) {
         let whose = if has_caller(stage) { "the calling thread's" } else { "its" };
         text.push_str(&format!(
@@ -367,6 +371,26 @@ fn slow_stage(scene: &Scene, stage: &StageFigures, found: &Hypothesis) -> String
         _ => {}
     }
     text
+}
+
+/// Whether most of a stage's CPU time is that of child processes that have ended.
+fn in_children(stage: &StageFigures) -> bool {
+    let share = stage.cpu_of_children.zip(stage.cpu).map(|(children, cpu)| children / cpu);
+    share.is_some_and(|share| share > 0.5)
+}
+
+/// What a stage's CPU time is spent on, as a sentence; empty if that isn't known.
+fn kinds_of_work(stage: &StageFigures) -> String {
+    /// Kinds of work with a smaller share aren't named.
+    const MIN_SHARE: f64 = 0.2;
+    const MAX_KINDS: usize = 2;
+    let kinds = stage.profile.iter().flat_map(|profile| &profile.kinds).filter(|kind| kind.share >= MIN_SHARE);
+    let shown = kinds.take(MAX_KINDS).map(|kind| {
+        let function = kind.function.as_ref().map(|function| format!(" ({function})")).unwrap_or_default();
+        format!("{} {}{function}", percent(kind.share), kind.kind.phrase())
+    });
+    let shown: Vec<String> = shown.collect();
+    if shown.is_empty() { String::new() } else { format!(" Of its CPU time: {}.", shown.join(", ")) }
 }
 
 /// Sentences about stages that aren't the bottleneck.

@@ -9,6 +9,7 @@ use flate2::write::GzEncoder;
 use serde::{Deserialize, Serialize};
 
 use pipemark_model::neutral;
+use pipemark_profile::Profile;
 
 use crate::evidence::{PeerFigures, PipelineEvidence, StageEvidence};
 use crate::interval::{Interval, StageCounts};
@@ -24,6 +25,8 @@ const MAX_BYTES: u64 = 64 << 20;
 /// More stages than an observer distinguishes, and pipes between them.
 const MAX_STAGES: usize = 400;
 const MAX_PIPES: usize = 2000;
+/// More kinds of work, and more functions, than a profile has.
+const MAX_KINDS: usize = 64;
 /// The limit of numbers of samples, of other counts, and of times in seconds, so that no sum overflows.
 const MAX_SAMPLES: u32 = 4_000_000;
 const MAX_COUNT: u64 = 1 << 53;
@@ -128,7 +131,16 @@ fn is_sound(stage: &StageEvidence) -> bool {
         && count(stage.threads)
         && stage.held_bytes.is_none_or(|bytes| bytes <= MAX_COUNT)
         && stage.arrived.bytes.max(stage.arrived_ever.bytes) <= MAX_COUNT
+        && stage.profile.as_ref().is_none_or(is_sound_profile)
         && stage.silent.is_none_or(|seconds| (0.0..=MAX_SECONDS).contains(&seconds))
+}
+
+fn is_sound_profile(profile: &Profile) -> bool {
+    let shares = profile.kinds.iter().map(|kind| kind.share);
+    let mut shares = shares.chain(profile.functions.iter().map(|function| function.share));
+    profile.kinds.len() <= MAX_KINDS
+        && profile.functions.len() <= MAX_KINDS
+        && shares.all(|share| (0.0..=1.0).contains(&share))
 }
 
 fn are_sound(counts: &StageCounts) -> bool {
@@ -168,6 +180,13 @@ fn make_printable(evidence: &mut PipelineEvidence) {
         if let Some((path, _, holder)) = &mut stage.locked_by {
             clean(path);
             clean(holder);
+        }
+        if let Some(profile) = &mut stage.profile {
+            profile.kinds.iter_mut().flat_map(|kind| &mut kind.function).for_each(clean);
+            for function in &mut profile.functions {
+                clean(&mut function.name);
+                clean(&mut function.image);
+            }
         }
         if let Some(PeerFigures { name, .. }) = &mut stage.peer {
             clean(name);

@@ -64,6 +64,7 @@ facilities! {
     Tcp "TCP over loopback": probe::tcp_sockets, "a Linux kernel with CONFIG_INET";
     HardwareCounters "hardware counters": probe::hardware_counter, "a Linux kernel with CONFIG_PERF_EVENTS";
     SoftwareCounters "software counters": probe::software_counter, "a Linux kernel with CONFIG_PERF_EVENTS";
+    FunctionSampling "function sampling": probe::function_sampling, "a Linux kernel with CONFIG_PERF_EVENTS";
 }
 
 /// Makes a pipe of the largest allowed capacity, at most 16 MiB. A larger pipe may fail for lack of contiguous kernel
@@ -114,6 +115,14 @@ impl Facility {
                 match files.value::<i32>("/proc/sys/kernel/perf_event_paranoid") {
                     Some(level @ 2..) => format!(
                         "counting kernel events needs CAP_PERFMON (/proc/sys/kernel/perf_event_paranoid is {level}); as root: sysctl kernel.perf_event_paranoid=1"
+                    ),
+                    _ => refused(errno),
+                }
+            }
+            (Facility::FunctionSampling, Errno::PERM | Errno::ACCESS) => {
+                match files.value::<i32>("/proc/sys/kernel/perf_event_paranoid") {
+                    Some(level @ 3..) => format!(
+                        "needs CAP_PERFMON (/proc/sys/kernel/perf_event_paranoid is {level}); as root: sysctl kernel.perf_event_paranoid=2"
                     ),
                     _ => refused(errno),
                 }
@@ -207,6 +216,7 @@ mod tests {
             (Facility::IoUring, Errno::NOSYS, &[], "CONFIG_IO_URING"),
             (Facility::SoftwareCounters, Errno::ACCESS, &[paranoid], "perf_event_paranoid is 3"),
             (Facility::SoftwareCounters, Errno::PERM, &[], "EPERM"),
+            (Facility::FunctionSampling, Errno::ACCESS, &[paranoid], "perf_event_paranoid=2"),
             (Facility::HardwareCounters, Errno::NOENT, &[], "virtual"),
             (Facility::PipeCapacity, Errno::PERM, &[("/proc/sys/fs/pipe-user-pages-soft", "16384\n")], "16384 pages"),
             (Facility::HugePages, Errno::INVAL, &[], "no transparent huge pages"),

@@ -58,7 +58,7 @@ impl WorkKind {
             WorkKind::GeneratedCode => "running code compiled at run time",
             WorkKind::StructuredData => "parsing or printing structured data",
             WorkKind::LinearAlgebra => "linear algebra",
-            WorkKind::Spinning => "spinning: waiting without sleeping",
+            WorkKind::Spinning => "spinning",
             WorkKind::Locking => "locking",
             WorkKind::PageFaults => "page faults",
             WorkKind::SystemCalls => "system calls",

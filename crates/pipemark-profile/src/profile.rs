@@ -73,7 +73,7 @@ type KernelNames = BTreeMap<u64, Arc<str>>;
 struct Frame<'a> {
     image: &'a str,
     function: Option<&'a str>,
-    /// The function of the same image through which the program called this one, if this one has no name.
+    /// The function of the same image through which the program called this one; `None` if unknown.
     inside: Option<&'a str>,
 }
 
@@ -168,9 +168,6 @@ fn named<'a>(stack: &[RawFrame], images: &'a Images, kernel: &'a KernelNames) ->
     let mut frames: Vec<Frame<'_>> = stack.iter().map(|frame| name(*frame, images, kernel)).collect();
     for at in 0..frames.len() {
         let RawFrame::Image { image, .. } = stack[at] else { continue };
-        if frames[at].function.is_some() {
-            continue;
-        }
         // The first frame outside of this image called one of its functions by name.
         let outside = stack[at..]
             .iter()
@@ -218,8 +215,10 @@ fn kind_of_stack(frames: &[Frame<'_>]) -> Option<(WorkKind, Option<String>)> {
         if frame.image == "generated code" {
             return Some((WorkKind::GeneratedCode, None));
         }
-        let function = frame.function.or(frame.inside);
-        kind_of(Named { image: frame.image, function }).map(|kind| (kind, function.map(str::to_owned)))
+        // In the C locale, strcoll jumps to strcmp, so the name of what was called tells more.
+        [frame.inside, frame.function].into_iter().find_map(|function| {
+            kind_of(Named { image: frame.image, function }).map(|kind| (kind, function.map(str::to_owned)))
+        })
     })
 }
 

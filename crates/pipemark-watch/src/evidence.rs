@@ -38,6 +38,7 @@ pub fn stage(stage: &WatchedStage) -> StageEvidence {
         arrived: Arrivals { bytes: arrived.bytes(), increases: arrived.increases },
         arrived_ever: Arrivals { bytes: arrived.all_bytes(), increases: arrived.all_increases },
         peer: stage.peer.clone(),
+        profile: None,
     }
 }
 

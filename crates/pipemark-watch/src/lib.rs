@@ -12,6 +12,7 @@ mod evidence;
 mod live;
 mod moment;
 mod pipeline;
+mod profiling;
 mod program_details;
 mod scan;
 mod screen;

@@ -164,7 +164,12 @@ mod tests {
     use crate::subject::{SamplingOptions, Subject};
 
     fn pipeline(stages: usize) -> WatchedPipeline {
-        let options = SamplingOptions { touch: false, access: ProcFile::Syscall, period: Duration::from_millis(10) };
+        let options = SamplingOptions {
+            touch: false,
+            access: ProcFile::Syscall,
+            profile: false,
+            period: Duration::from_millis(10),
+        };
         let stages = vec![WatchedStage::default(); stages];
         WatchedPipeline { stages, ..WatchedPipeline::new(Subject::Processes(Vec::new()), options, Instant::now()) }
     }

@@ -3,7 +3,7 @@
 use pipemark_causes::report::{GainRange, HypothesisRecord, Quality};
 use pipemark_causes::verdict::percent;
 use pipemark_causes::{Phase, PipeFigures, PipelineReport, Remedy, StageFigures, StageMoment};
-use pipemark_model::{ByteSize, ColumnUnit, Unit, counted};
+use pipemark_model::{ByteSize, ColumnUnit, Unit, counted, neutral};
 use pipemark_show::{
     Axis, Block, Cell, Chart, ChartKind, Column, Fit, Grid, Note, Point, Row, RowGroup, Scale, Series, SeriesRole,
     Sheet, Style, Table,
@@ -94,6 +94,35 @@ pub fn explain(sheet: &mut Sheet, report: &PipelineReport) {
         });
     sheet.heading(2, "Causes considered");
     sheet.grid(table.grid());
+}
+
+/// Adds the functions in which each profiled stage spent most time.
+pub fn functions(sheet: &mut Sheet, report: &PipelineReport) {
+    let profiled = report.stages.iter().filter_map(|stage| Some((stage, stage.profile.as_ref()?)));
+    let mut is_any = false;
+    for (stage, profile) in profiled.filter(|(_, profile)| !profile.functions.is_empty()) {
+        is_any = true;
+        let table = Table::of(&profile.functions)
+            .column(Column::figures("share", "CPU time"), |function| Cell::of(percent(function.share), function.share))
+            .column(Column::words("function", "function").fit(Fit::Elastic), |function| {
+                Cell::text(neutral(&function.name))
+            })
+            .column(Column::words("file", "file"), |function| Cell::text(neutral(&function.image)));
+        sheet.heading(
+            2,
+            &format!(
+                "Functions of {} ({})",
+                stage_name(report, stage.number),
+                counted(profile.samples as usize, "sample")
+            ),
+        );
+        sheet.grid(table.grid());
+    }
+    if !is_any {
+        sheet.notes([Note::plain(
+            "no functions were sampled: no stage used enough CPU time, or sampling isn't permitted",
+        )]);
+    }
 }
 
 /// A stage as the table of stages shows it.

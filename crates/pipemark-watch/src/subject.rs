@@ -20,6 +20,8 @@ pub struct SamplingOptions {
     pub touch: bool,
     /// The most detailed file of /proc to read.
     pub access: ProcFile,
+    /// Whether to sample what the busiest stages execute.
+    pub profile: bool,
     /// The default time between two samples.
     pub period: Duration,
 }

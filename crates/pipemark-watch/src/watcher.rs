@@ -1,18 +1,21 @@
 //! Watches a pipeline: samples it again and again, scans it, and reads its counters, within the budget.
 
+use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use pipemark_causes::interval::Interval;
-use pipemark_causes::{MachineLimits, PipelineEvidence, Timeline};
+use pipemark_causes::{MachineLimits, PipelineEvidence, StageEvidence, Timeline};
 use pipemark_proc::process;
 use pipemark_proc::state::ThreadState;
 use pipemark_proc::thread::{ProcFile, Thread};
+use pipemark_profile::Profile;
 
 use crate::budget::{Budget, FEW_STAGES, PaidWork, own_time};
 use crate::counters::Counters;
 use crate::moment::{self, Moment};
 use crate::pipeline::WatchedPipeline;
 use crate::pipeline::stage::WatchedStage;
+use crate::profiling::Profiling;
 use crate::scan::Scanner;
 use crate::states;
 use crate::subject::{SamplingOptions, Subject};
@@ -44,6 +47,12 @@ pub struct Watcher {
     scanner: Scanner,
     counters: Counters,
     waits: Waits,
+    /// `None` if it wasn't asked for, or after it has ended.
+    profiling: Option<Profiling>,
+    /// What stages executed, by place, once profiling has ended.
+    profiles: BTreeMap<usize, Profile>,
+    /// Why no stage could be profiled.
+    unprofiled: Option<String>,
     budget: Budget,
     /// CPU time of reading the counters within an interval.
     counters_cost: Duration,
@@ -67,6 +76,9 @@ impl Watcher {
             scanner: Scanner::new(now),
             counters: Counters::new(),
             waits: Waits::default(),
+            profiling: None,
+            profiles: BTreeMap::new(),
+            unprofiled: None,
             budget: Budget::start(0),
             counters_cost: Duration::ZERO,
             interval_began: now,
@@ -80,6 +92,7 @@ impl Watcher {
         watcher.interval = Interval { begin, ..Interval::default() };
         watcher.interval_began = Instant::now();
         watcher.budget = Budget::start(watcher.pipeline.stages.len());
+        watcher.profiling = options.profile.then(Profiling::start);
         watcher
     }
 
@@ -171,6 +184,16 @@ impl Watcher {
             self.scan();
         }
         capacities::read_capacities(&mut self.pipeline, now);
+        if let Some(profiling) = &mut self.profiling {
+            profiling.read(&self.pipeline, now);
+        }
+    }
+
+    /// Ends the sampling of what stages execute, and finds the names. Later evidence has them.
+    pub fn finish_profiling(&mut self) {
+        if let Some(profiling) = self.profiling.take() {
+            (self.profiles, self.unprofiled) = profiling.finish(&self.pipeline.stages);
+        }
     }
 
     /// The states of all stages now, as far as their threads show them.
@@ -250,6 +273,9 @@ impl Watcher {
         let mut closed = std::mem::replace(&mut self.interval, next);
         self.pipeline.stages.iter_mut().for_each(|stage| stage.samples_counted = 0);
         closed.seconds = end - closed.begin;
+        if let Some(profiling) = &mut self.profiling {
+            profiling.choose(&self.pipeline, &closed);
+        }
         closed
     }
 
@@ -271,11 +297,20 @@ impl Watcher {
             access: self.access(),
             has_proc: std::path::Path::new("/proc/self/stat").exists(),
             limits: MachineLimits { idle_cpus: self.counters.idle_cpus, ..self.limits },
-            stages: self.pipeline.stages.iter().map(evidence::stage).collect(),
+            stages: self.stages(),
             pipes: self.pipeline.pipes.iter().map(evidence::pipe).collect(),
             cycle: self.waits.cycle().cloned(),
+            unprofiled: self.unprofiled.clone(),
             timeline,
         }
+    }
+
+    fn stages(&self) -> Vec<StageEvidence> {
+        let stage = |(place, stage): (usize, &WatchedStage)| StageEvidence {
+            profile: self.profiles.get(&place).cloned(),
+            ..evidence::stage(stage)
+        };
+        self.pipeline.stages.iter().enumerate().map(stage).collect()
     }
 
     /// Sets the capacity of a pipe through its reader's end. Returns the new capacity in bytes; `None` if no process
@@ -292,7 +327,7 @@ mod tests {
     use super::*;
 
     fn options(period: Duration) -> SamplingOptions {
-        SamplingOptions { touch: false, access: ProcFile::Syscall, period }
+        SamplingOptions { touch: false, access: ProcFile::Syscall, profile: false, period }
     }
 
     #[test]

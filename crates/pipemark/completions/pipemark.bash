@@ -1588,7 +1588,7 @@ _pipemark() {
             return 0
             ;;
         pipemark__subcmd__tune)
-            opts="-S -h --name --json --record --access --for --capacity --pipe --no-touch --budget --sample --prepare --without-last --yes --rerun-source --live --shell --threshold --fail-on --markdown --format --help"
+            opts="-S -h --name --json --record --no-profile --access --for --capacity --pipe --no-touch --budget --sample --prepare --without-last --yes --rerun-source --live --shell --threshold --fail-on --markdown --format --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1662,7 +1662,7 @@ _pipemark() {
             return 0
             ;;
         pipemark__subcmd__watch)
-            opts="-h --name --json --record --no-touch --access --for --interval --help"
+            opts="-h --name --json --record --no-touch --no-profile --access --for --interval --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1696,7 +1696,7 @@ _pipemark() {
             return 0
             ;;
         pipemark__subcmd__why)
-            opts="-h --name --json --record --no-touch --access --for --trace --replay --explain --redact --help"
+            opts="-h --name --json --record --no-touch --no-profile --access --for --trace --replay --explain --functions --folded --redact --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1723,6 +1723,10 @@ _pipemark() {
                     return 0
                     ;;
                 --replay)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --folded)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;

@@ -536,9 +536,12 @@ stat\t'Whether a thread runs or sleeps'"
 complete -c pipemark -n "__fish_pipemark_using_subcommand why" -l for -d 'Sample for TIME, then leave the pipeline running [default: 2s for a running pipeline, otherwise until it ends]' -r
 complete -c pipemark -n "__fish_pipemark_using_subcommand why" -l trace -d 'Write what was seen to FILE, as a trace that --replay reads' -r -F
 complete -c pipemark -n "__fish_pipemark_using_subcommand why" -l replay -d 'Conclude from the trace in FILE, without a pipeline' -r -F
+complete -c pipemark -n "__fish_pipemark_using_subcommand why" -l folded -d 'Write the sampled stacks to FILE, one per line with its count, as flame graph tools read them' -r -F
 complete -c pipemark -n "__fish_pipemark_using_subcommand why" -l record -d 'Save the activity of each stage in the history; \'pipemark report\' charts it over time'
 complete -c pipemark -n "__fish_pipemark_using_subcommand why" -l no-touch -d 'Never open a pipe, not even to read its capacity'
+complete -c pipemark -n "__fish_pipemark_using_subcommand why" -l no-profile -d 'Don\'t sample which functions the busiest stages execute'
 complete -c pipemark -n "__fish_pipemark_using_subcommand why" -l explain -d 'Also list the other causes that were considered, with the gain without each, and why they weren\'t chosen'
+complete -c pipemark -n "__fish_pipemark_using_subcommand why" -l functions -d 'Also list the functions in which the busiest stages spent most time'
 complete -c pipemark -n "__fish_pipemark_using_subcommand why" -l redact -d 'In the trace, replace arguments and names of files, hosts and unknown programs by placeholders'
 complete -c pipemark -n "__fish_pipemark_using_subcommand why" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c pipemark -n "__fish_pipemark_using_subcommand watch" -l name -d 'Sample the running pipelines that have a process of this name' -r
@@ -550,6 +553,7 @@ complete -c pipemark -n "__fish_pipemark_using_subcommand watch" -l for -d 'Watc
 complete -c pipemark -n "__fish_pipemark_using_subcommand watch" -l interval -d 'Update the screen, or print a line, every TIME' -r
 complete -c pipemark -n "__fish_pipemark_using_subcommand watch" -l record -d 'Save the activity of each stage in the history; \'pipemark report\' charts it over time'
 complete -c pipemark -n "__fish_pipemark_using_subcommand watch" -l no-touch -d 'Never open a pipe, not even to read its capacity'
+complete -c pipemark -n "__fish_pipemark_using_subcommand watch" -l no-profile -d 'Don\'t sample which functions the busiest stages execute'
 complete -c pipemark -n "__fish_pipemark_using_subcommand watch" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c pipemark -n "__fish_pipemark_using_subcommand tune" -l name -d 'Sample the running pipelines that have a process of this name' -r
 complete -c pipemark -n "__fish_pipemark_using_subcommand tune" -l json -d 'Write all results as JSON to FILE; \'-\' is standard output' -r
@@ -574,6 +578,7 @@ html\t'A web page'
 csv\t'A header line, then a line for each row'
 json\t'All results, on one line'"
 complete -c pipemark -n "__fish_pipemark_using_subcommand tune" -l record -d 'Save the activity of each stage in the history; \'pipemark report\' charts it over time'
+complete -c pipemark -n "__fish_pipemark_using_subcommand tune" -l no-profile -d 'Don\'t sample which functions the busiest stages execute'
 complete -c pipemark -n "__fish_pipemark_using_subcommand tune" -l no-touch -d 'Never open a pipe, not even to read its capacity'
 complete -c pipemark -n "__fish_pipemark_using_subcommand tune" -l without-last -d 'Leave out the last stage'
 complete -c pipemark -n "__fish_pipemark_using_subcommand tune" -l yes -d 'Run the pipeline repeatedly, whatever it changes'

@@ -59,6 +59,12 @@ pub struct WhyOptions {
     /// Also list the other causes that were considered, with the gain without each, and why they weren't chosen
     #[arg(long)]
     explain: bool,
+    /// Also list the functions in which the busiest stages spent most time
+    #[arg(long, conflicts_with = "no_profile")]
+    functions: bool,
+    /// Write the sampled stacks to FILE, one per line with its count, as flame graph tools read them
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["no_profile", "replay"])]
+    folded: Option<PathBuf>,
     /// In the trace, replace arguments and names of files, hosts and unknown programs by placeholders
     #[arg(long, requires = "trace")]
     redact: bool,
@@ -85,6 +91,9 @@ pub struct WatchedOptions {
     /// Never open a pipe, not even to read its capacity
     #[arg(long)]
     pub no_touch: bool,
+    /// Don't sample which functions the busiest stages execute
+    #[arg(long)]
+    pub no_profile: bool,
     /// Read thread states from /proc/PID/FILE; if that file is unreadable, from the next in this list
     #[arg(long, value_name = "FILE", value_parser = one_of(&FILES), default_value = "syscall")]
     access: ProcFile,
@@ -140,7 +149,12 @@ impl WatchedOptions {
     }
 
     pub fn sampling(&self) -> SamplingOptions {
-        SamplingOptions { touch: !self.no_touch, access: self.access, period: Duration::from_millis(10) }
+        SamplingOptions {
+            touch: !self.no_touch,
+            access: self.access,
+            profile: !self.no_profile,
+            period: Duration::from_millis(10),
+        }
     }
 }
 
@@ -250,6 +264,31 @@ pub type Keep<'a> = &'a dyn Fn(&PipelineReport);
 pub type KeepEvidence<'a> = &'a dyn Fn(&PipelineEvidence) -> VerbResult;
 
 impl WhyOptions {
+    /// What the report shows besides the verdict.
+    fn extras(&self) -> Extras {
+        Extras { explain: self.explain, functions: self.functions }
+    }
+
+    /// Writes the files with what was seen that were asked for.
+    fn keep(&self, evidence: &PipelineEvidence) -> VerbResult {
+        self.keep_stacks(evidence)?;
+        self.keep_trace(evidence)
+    }
+
+    /// Writes the sampled stacks, if they were asked for.
+    fn keep_stacks(&self, evidence: &PipelineEvidence) -> VerbResult {
+        let Some(path) = &self.folded else { return Ok(()) };
+        let profiles = evidence.stages.iter().filter_map(|stage| stage.profile.as_ref());
+        let stacks = profiles.flat_map(|profile| &profile.folded);
+        let text: String = stacks.map(|(stack, count)| format!("{} {count}\n", neutral(stack))).collect();
+        std::fs::write(path, text).map_err(|error| {
+            ExitError::with(
+                FAILED,
+                format_args!("cannot write the stacks {}: {error}", neutral(&path.to_string_lossy())),
+            )
+        })
+    }
+
     /// Writes the trace, if one was asked for.
     fn keep_trace(&self, evidence: &PipelineEvidence) -> VerbResult {
         let Some(path) = &self.trace else { return Ok(()) };
@@ -305,16 +344,16 @@ pub fn run(options: &WhyOptions, keep: Keep<'_>) -> VerbResult {
         let evidence = read_trace(path)?;
         options.keep_trace(&evidence)?;
         let report = PipelineReport::of(&evidence);
-        let view = Quiet { explain: options.explain };
+        let view = Quiet { extras: options.extras() };
         return write(watched, &view, &report, || print(&view.sheet(&report)));
     }
-    let explain = options.explain;
-    let trace: KeepEvidence<'_> = &|evidence| options.keep_trace(evidence);
+    let extras = options.extras();
+    let trace: KeepEvidence<'_> = &|evidence| options.keep(evidence);
     match watch_target(watched)? {
         WatchTarget::Live => list(watched, "why"),
         WatchTarget::Processes(pids) => {
             let time = options.time.unwrap_or(Duration::from_secs(2));
-            let mut view = Quiet { explain };
+            let mut view = Quiet { extras };
             let (report, key) = sample_running(watched, &pids, Some(time), &mut view, keep, trace)?;
             if report.stages.is_empty() && key.is_none() {
                 write(watched, &view, &report, || Ok(()))?;
@@ -324,11 +363,11 @@ pub fn run(options: &WhyOptions, keep: Keep<'_>) -> VerbResult {
             exit_for(key)
         }
         WatchTarget::Start(command, text) if is_free() => {
-            let mut view = Brief { progress: Progress::new(false), explain };
+            let mut view = Brief { progress: Progress::new(false), extras };
             start(watched, command, &text, options.time, &mut view, keep, trace)
         }
         WatchTarget::Start(command, text) => {
-            start(watched, command, &text, options.time, &mut Quiet { explain }, keep, trace)
+            start(watched, command, &text, options.time, &mut Quiet { extras }, keep, trace)
         }
     }
 }
@@ -353,35 +392,47 @@ pub fn print(sheet: &Sheet) -> VerbResult {
     Ok(FormatOption::default().print(sheet, None)?)
 }
 
-/// The sheet shown at the end, with the other causes if `explain` is set.
-fn final_sheet(report: &PipelineReport, explain: bool) -> Sheet {
+/// What the report shows besides the verdict.
+#[derive(Debug, Clone, Copy)]
+struct Extras {
+    /// The other causes that were considered.
+    explain: bool,
+    /// The functions that were executed.
+    functions: bool,
+}
+
+/// The sheet shown at the end.
+fn final_sheet(report: &PipelineReport, extras: Extras) -> Sheet {
     let mut sheet = sheet::why(report);
-    if explain {
+    if extras.explain {
         sheet::explain(&mut sheet, report);
+    }
+    if extras.functions {
+        sheet::functions(&mut sheet, report);
     }
     sheet
 }
 
 /// Shows nothing before the end.
 struct Quiet {
-    explain: bool,
+    extras: Extras,
 }
 
 impl WatchView for Quiet {
     fn sheet(&self, report: &PipelineReport) -> Sheet {
-        final_sheet(report, self.explain)
+        final_sheet(report, self.extras)
     }
 }
 
 /// Shows the latest verdict on one line.
 struct Brief {
     progress: Progress,
-    explain: bool,
+    extras: Extras,
 }
 
 impl WatchView for Brief {
     fn sheet(&self, report: &PipelineReport) -> Sheet {
-        final_sheet(report, self.explain)
+        final_sheet(report, self.extras)
     }
 
     fn show(&mut self, watcher: &Watcher, timeline: &Timeline) {
@@ -430,6 +481,7 @@ fn watch(
         }
     };
     timeline.add(watcher.close_interval());
+    watcher.finish_profiling();
     // On a busy machine, perhaps the last frame hasn't been shown, or none at all.
     live.show(watcher, &timeline);
     live.close(watcher);
