@@ -2,6 +2,7 @@
 
 use std::sync::LazyLock;
 
+use pipemark_profile::WorkKind;
 use pipemark_shell::{Edits, FoundCommand, ShellError};
 use serde::Deserialize;
 
@@ -60,6 +61,8 @@ pub struct RemedyRow {
     squeezes: Option<bool>,
     #[serde(default)]
     own: Option<bool>,
+    #[serde(default)]
+    work: Vec<WorkKind>,
     command: String,
     text: String,
     #[serde(default)]
@@ -148,6 +151,13 @@ fn is_own_program(stage: &StageFigures) -> bool {
     path.contains('/') && !of_system && stage.language.as_deref().is_none_or(|language| language == "c++")
 }
 
+/// Whether a kind of work takes at least a third of a stage's CPU time, as sampled.
+fn is_mostly(stage: &StageFigures, kind: WorkKind) -> bool {
+    const MIN_SHARE: f64 = 1.0 / 3.0;
+    let kinds = stage.profile.iter().flat_map(|profile| &profile.kinds);
+    kinds.into_iter().any(|one| one.kind == kind && one.share >= MIN_SHARE)
+}
+
 /// Whether most of a stage's CPU time is that of processes that it started.
 fn is_work_of_children(stage: &StageFigures) -> bool {
     stage.cpu_of_children.unwrap_or(0.0) > 0.5 * stage.cpu.unwrap_or(0.0)
@@ -194,6 +204,7 @@ impl RemedyRow {
             && self.shrinks.is_none_or(|shrinks| shrinks != passes_all(stage))
             && self.squeezes.is_none_or(|squeezes| squeezes == squeezes_input(stage))
             && self.own.is_none_or(|own| own == is_own_program(stage))
+            && (self.work.is_empty() || self.work.iter().any(|&kind| is_mostly(stage, kind)))
             && (!self.small_memory || programs::sort_memory(&stage.words).is_some_and(|bytes| bytes < SMALL_MEMORY))
     }
 
@@ -375,6 +386,20 @@ mod tests {
             let all = [&row.text, &row.since, &row.checked];
             assert!(all.iter().all(|text| !text.is_empty()) && !row.cause.is_empty(), "{row:?}");
         }
+    }
+
+    #[test]
+    fn a_program_without_a_row_gets_the_advice_for_its_kind_of_work() {
+        let of = |command: &str, kind: WorkKind, share: f64| {
+            let work = pipemark_profile::WorkShare { kind, share, function: None };
+            let profile = pipemark_profile::Profile { samples: 100, kinds: vec![work], ..Default::default() };
+            ids_of(found(command, "computing", |figures| figures.stages[0].profile = Some(profile.clone())))
+        };
+        assert_eq!(of("./mine", WorkKind::LocaleComparison, 0.6), ["work-locale"]);
+        assert_eq!(of("./mine", WorkKind::Spinning, 0.4), ["work-spinning"]);
+        assert_eq!(of("./mine", WorkKind::LocaleComparison, 0.2), [""; 0], "too little of it");
+        assert_eq!(of("tr a-z A-Z", WorkKind::Compression, 0.9), ["work-compression"]);
+        assert!(!of("gzip -9", WorkKind::Compression, 0.9).contains(&"work-compression".to_owned()), "it has own rows");
     }
 
     #[test]
