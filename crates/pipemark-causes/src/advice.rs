@@ -58,6 +58,7 @@ pub fn remedies_for(verdict: &Hypothesis, figures: &PipelineFigures) -> Vec<Reme
         | Cause::LockQueue
         | Cause::FileLock
         | Cause::Activity(_)
+        | Cause::Work(_)
         | Cause::Calls(_)
         | Cause::Held(_)
         | Cause::Starts

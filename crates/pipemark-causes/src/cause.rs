@@ -1,6 +1,7 @@
 //! The causes for which a pipeline is slow or stuck, as a tree: small writes are small calls, and small calls are work of
 //! a stage.
 
+use pipemark_profile::WorkKind;
 use serde::Deserialize;
 
 use crate::report::VerdictKind;
@@ -57,6 +58,8 @@ pub enum Cause {
     Peer(PeerRole),
     /// A stage does its work, or waits.
     Activity(Activity),
+    /// A part of what a stage computes.
+    Work(WorkKind),
     /// Either a stage or a pipe.
     StageOrPipe,
     /// Either of two stages: there are too few samples, or too much of their time is overhead.
@@ -246,7 +249,9 @@ impl Cause {
             }
             Cause::Outside(_) | Cause::Peer(_) => VerdictKind::Peer,
             Cause::Held(_) => VerdictKind::Held,
-            Cause::RateLimit(_) | Cause::LockQueue | Cause::FileLock | Cause::Activity(_) => VerdictKind::Stage,
+            Cause::RateLimit(_) | Cause::LockQueue | Cause::FileLock | Cause::Activity(_) | Cause::Work(_) => {
+                VerdictKind::Stage
+            }
             Cause::Calls(_) => VerdictKind::Calls,
             Cause::Starts => VerdictKind::Starts,
             Cause::TinyPipe | Cause::SmallPipe => VerdictKind::Pipe,
@@ -290,6 +295,7 @@ impl Cause {
             Cause::Bursts => "bursts larger than a pipe",
             Cause::SmallPipe => "pipe too small for bursts",
             Cause::Activity(work) => work.words(),
+            Cause::Work(kind) => kind.phrase(),
             Cause::StageOrPipe => "stage or pipe",
             Cause::FewSamples => "too few samples",
             Cause::BusyAlike => "busy alike",
@@ -361,6 +367,7 @@ impl Cause {
             | Cause::UnseenOutput
             | Cause::Idle
             | Cause::Activity(Activity::Stopped | Activity::Hidden)
+            | Cause::Work(_)
             | Cause::StageOrPipe
             | Cause::FewSamples
             | Cause::BusyAlike
@@ -440,6 +447,7 @@ pub(crate) fn all_causes() -> Vec<Cause> {
         Cause::TooShort,
     ];
     all.extend(works.map(Cause::Activity));
+    all.push(Cause::Work(WorkKind::Compression));
     all.extend(cycles.map(Cause::Deadlock));
     all.extend(held.map(Cause::Held));
     all.extend(peers.map(Cause::Peer));

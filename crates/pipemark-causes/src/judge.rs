@@ -116,6 +116,7 @@ fn is_part_of_work(cause: Cause) -> bool {
     let is_general = matches!(
         cause,
         Cause::Activity(_)
+            | Cause::Work(_)
             | Cause::Peer(_)
             | Cause::TinyPipe
             | Cause::Bursts
@@ -267,6 +268,7 @@ pub fn why_not(scene: &Scene, chosen: &Hypothesis, found: &Hypothesis) -> &'stat
     }
     match (found.cause, stage) {
         (_, Some(_)) if matches!(chosen.cause, Cause::Bursts | Cause::SmallPipe) => "works in turn with the other end",
+        (Cause::Work(_), Some(_)) if found.payer == chosen.payer && found.payer.is_some() => "part of it",
         (Cause::Activity(_), Some(_)) if found.payer == chosen.payer && found.payer.is_some() => "less specific",
         (Cause::Calls(_) | Cause::Starts | Cause::Peer(_), _) if found.explains < EXPLAINS => "explains too little",
         (_, Some(stage)) if !scene.model.is_near_top(stage, BALANCED) => "gains less",

@@ -224,6 +224,11 @@ pub fn text(scene: &Scene, found: &Hypothesis) -> String {
         }
         Cause::Peer(role) => socket(figures, stage, role),
         Cause::Activity(_) => slow_stage(scene, stage, found),
+        Cause::Work(kind) => {
+            let kinds = stage.profile.iter().flat_map(|profile| &profile.kinds);
+            let share = kinds.filter(|one| one.kind == kind).map(|one| one.share).sum();
+            format!("{own}: {} of its CPU time is {}.", percent(share), kind.phrase())
+        }
     }
 }
 

@@ -9,6 +9,7 @@ pub mod cpu_shortage;
 pub mod deadlock;
 mod held;
 pub mod idle;
+mod kind_of_work;
 mod locks;
 mod outside;
 pub mod peer;
@@ -21,7 +22,7 @@ pub mod work;
 pub use held::{filling_option, held_bytes, holds, source_without_end, stages_that_keep_output};
 
 /// All causes. A new cause is a file and a row here.
-const CAUSES: [fn(&Scene) -> Vec<Hypothesis>; 13] = [
+const CAUSES: [fn(&Scene) -> Vec<Hypothesis>; 14] = [
     deadlock::assess,
     stopped::assess,
     cpu_shortage::assess,
@@ -35,6 +36,7 @@ const CAUSES: [fn(&Scene) -> Vec<Hypothesis>; 13] = [
     small_pipe::assess,
     peer::assess,
     work::assess,
+    kind_of_work::assess,
 ];
 
 /// All hypotheses about a pipeline.
