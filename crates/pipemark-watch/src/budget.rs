@@ -9,7 +9,7 @@ pub const FEW_STAGES: usize = 10;
 /// The part of the ceiling that is earned as time passes. The rest of what may be used in ten seconds is available at
 /// the beginning, or after a time in which less was used: a short pipeline needs many samples soon. The final report
 /// takes what is left.
-const EARNED: f64 = 0.65;
+const EARNED: f64 = 0.6;
 /// What is available at the beginning, as the time in which the ceiling allows it.
 const RESERVE: Duration = Duration::from_millis(2500);
 /// A reserve is used up over this time.
@@ -94,6 +94,11 @@ impl Budget {
 
     fn reserve(&self) -> f64 {
         self.ceiling() * RESERVE.as_secs_f64()
+    }
+
+    /// Keeps CPU time for work at the end, at most half of the reserve.
+    pub fn set_aside(&mut self, time: Duration) {
+        self.level -= time.as_secs_f64().min(self.reserve() / 2.0);
     }
 
     /// Adds what was earned and subtracts what was used since the last call.

@@ -18,7 +18,7 @@ pub const MAX_PROCESSES_FOR_LOCKS: usize = 64;
 const MAX_THREADS: usize = 16;
 
 /// A stage's threads that are read in each sample, if it has more: those last seen running, and others in turn. The
-/// other threads count as last seen.
+/// other threads count as last seen. As many that were never read are read too.
 const THREADS_PER_SAMPLE: usize = 32;
 
 /// The threads of a stage whose turn it is, by their places among all of its threads.
@@ -52,11 +52,17 @@ fn add(pipes: &mut Vec<Option<PipeId>>, pipe: Option<PipeId>) {
     }
 }
 
-/// Samples the threads of a stage. Returns whether one of them waits for an unknown descriptor.
-pub fn sample_stage(stage: &mut WatchedStage, known: &mut BTreeMap<u32, WatchedProcess>, moment: &mut Moment) -> bool {
+/// Samples the threads of a stage: of many, some, unless `all` is set. Returns whether one of them waits for an unknown
+/// descriptor.
+pub fn sample_stage(
+    stage: &mut WatchedStage,
+    known: &mut BTreeMap<u32, WatchedProcess>,
+    moment: &mut Moment,
+    all: bool,
+) -> bool {
     let (mut strange, mut gone) = (false, false);
     let turn = Turn::of(stage);
-    let (mut nth, mut reread) = (0, 0);
+    let (mut nth, mut reread, mut new) = (0, 0, 0);
     for pid in &stage.pids {
         let Some(WatchedProcess { process, ends, threads, .. }) = known.get_mut(pid) else { continue };
         // A stopped thread still shows its system call, so the process state decides.
@@ -69,7 +75,9 @@ pub fn sample_stage(stage: &mut WatchedStage, known: &mut BTreeMap<u32, WatchedP
             let thread = &mut threads[place];
             let runs = thread.last == Some(ThreadWait::Is(ThreadState::Running));
             reread += usize::from(runs);
-            if turn.includes(nth) || thread.last.is_none() || runs && reread <= THREADS_PER_SAMPLE {
+            new += usize::from(thread.last.is_none());
+            let is_new = thread.last.is_none() && (all || new <= THREADS_PER_SAMPLE);
+            if turn.includes(nth) || is_new || runs && reread <= THREADS_PER_SAMPLE {
                 thread.last = thread.wait(ends, &mut stage.uncounted);
                 gone |= thread.last.is_none();
             }
@@ -103,7 +111,7 @@ pub fn sample_stage(stage: &mut WatchedStage, known: &mut BTreeMap<u32, WatchedP
                 }
             };
             moment.state = Some(moment.state.map_or(state, |known| known.min(state)));
-            if state == ThreadState::Running {
+            if state == ThreadState::Running && !all {
                 // No state ranks before this one, so the other threads needn't be read. The same thread will probably
                 // run at the next sample.
                 moment.unsure = None;

@@ -37,6 +37,12 @@ const SAMPLES_PER_LOCK_CHECK: u32 = 8;
 /// The age up to which a stage's counters are read at each check for changes.
 const YOUNG: Duration = Duration::from_secs(1);
 
+/// CPU time in which the kernel frees the memory of one process in the list of all processes, when the program ends.
+const FREEING: Duration = Duration::from_nanos(400);
+
+/// The threads of a stage with more are read once in the first scan.
+const MANY_THREADS: usize = 64;
+
 /// The shortest interval.
 pub const INTERVAL: Duration = Duration::from_millis(500);
 
@@ -92,6 +98,7 @@ impl Watcher {
         watcher.interval = Interval { begin, ..Interval::default() };
         watcher.interval_began = Instant::now();
         watcher.budget = Budget::start(watcher.pipeline.stages.len());
+        watcher.budget.set_aside(FREEING * u32::try_from(watcher.pipeline.table.len()).unwrap_or(u32::MAX));
         watcher.profiling = options.profile.then(Profiling::start);
         watcher
     }
@@ -209,7 +216,7 @@ impl Watcher {
             if !stage.alive {
                 continue;
             }
-            self.scanner.strange |= states::sample_stage(stage, known, moment);
+            self.scanner.strange |= states::sample_stage(stage, known, moment, false);
             let is_turn = |samples: u32| self.interval.samples.is_multiple_of(samples);
             if is_turn(SAMPLES_PER_HUNGER_CHECK) && moment.state == Some(ThreadState::Running) {
                 moment.hungry = states::is_hungry(stage, known);
@@ -229,6 +236,11 @@ impl Watcher {
         self.counters.read(&mut self.pipeline, &mut self.interval, true);
         program_details::find_languages(&mut self.pipeline.stages, &self.interval);
         socket_peers::find(&mut self.pipeline, &self.interval, &mut self.budget);
+        // The first sample would be expensive, because no thread has been read yet.
+        let WatchedPipeline { stages, known, .. } = &mut self.pipeline;
+        for stage in stages.iter_mut().filter(|stage| stage.threads_now > MANY_THREADS) {
+            states::sample_stage(stage, known, &mut Moment::default(), true);
+        }
         self.scanner.schedule_second(&self.pipeline, own_time().saturating_sub(cpu));
     }
 

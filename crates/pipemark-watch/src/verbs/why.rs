@@ -517,7 +517,16 @@ pub fn sample_running(
     trace(&evidence)?;
     let mut report = PipelineReport::of(&evidence);
     record(options, &mut report, &timeline, keep);
+    if !matches!(key, Some(KeyPress::Next)) {
+        leave_to_kernel(watcher);
+    }
     Ok((report, if interrupted { Some(KeyPress::Interrupt) } else { key }))
+}
+
+/// Leaves a watcher's memory to the kernel, because the program ends soon. On a machine with tens of thousands of
+/// processes, freeing the list of them piece by piece would take as much CPU time as seconds of sampling.
+fn leave_to_kernel(watcher: Watcher) {
+    std::mem::forget(watcher);
 }
 
 /// If `--record` was given, stores the report in the history, with each stage's activity over time.
@@ -618,6 +627,7 @@ pub fn start(
     }
     record(options, &mut report, &timeline, keep);
     wait();
+    leave_to_kernel(watcher);
     match (broken, child.end()) {
         (Some(error), _) => Err(ExitError::with(FAILED, error)),
         (None, Some((status, _))) => end_like_pipeline(status),
