@@ -2,7 +2,7 @@
 //
 // sleepers: child processes that only sleep. children: child processes that write to standard output now and then.
 // pipes: child processes that inherit a pipe for each of them, and write to their own; the parent reads all.
-// threads and descriptors: this process has so many, and passes its input on. prefork: child processes that wait for
+// threads and descriptors: this process has so many, or with its children, and passes its input on. prefork: child processes that wait for
 // connections to one socket; one of them writes a line to standard output for each. leader: the first thread ends, and
 // another one passes the input on.
 //
@@ -110,8 +110,7 @@ int main(int argc, char **argv) {
         return 2;
     const char *kind = argv[1];
     long count = atol(argv[2]);
-    struct rlimit limit = {1 << 20, 1 << 20};
-    setrlimit(RLIMIT_NOFILE, &limit);
+    struct rlimit limit;
     if (!strcmp(kind, "sleepers")) {
         start(count, sleep_on);
         printf("ready\n");
@@ -148,9 +147,13 @@ int main(int argc, char **argv) {
         start_threads(count, pass_on);
         pthread_exit(0);
     } else if (!strcmp(kind, "descriptors")) {
-        for (long n = 0; n < count; n++)
+        // If a process may not have as many, child processes have the rest: they inherit all of them.
+        getrlimit(RLIMIT_NOFILE, &limit);
+        long most = (long)limit.rlim_cur - 16, opened = count < most ? count : most;
+        for (long n = 0; n < opened; n++)
             if (open("/dev/null", O_RDONLY) < 0)
                 fail("open");
+        start((count + opened - 1) / opened - 1, sleep_on);
         pass_on(0);
     } else if (!strcmp(kind, "prefork")) {
         struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};

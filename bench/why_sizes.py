@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 """Measures what `pipemark why` costs at the size of a machine: many processes, threads, descriptors and pipes.
 
-    bench/why_sizes.py [--only WORD] [--table FILE]
+    bench/why_sizes.py [--only WORD] [--skip WORD] [--table FILE]
 
-Needs root, which raises kernel.pid_max and the limits on processes and descriptors for the time of the measurement.
-Prints the promises in the form of bench/run.py; --table writes the table of docs/why.md."""
+As root, raises kernel.pid_max and the limits on processes and descriptors for the time of the measurement; otherwise
+omits large sizes. Prints the promises in the form of bench/run.py; --table writes the table of
+docs/why.md."""
 
 import argparse
 import json
@@ -71,21 +72,43 @@ def measure(pid, seconds=10):
     return json.loads(done.stdout), after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
 
+def is_chosen(options, what):
+    return (not options.only or options.only in what) and not (options.skip and options.skip in what)
+
+
 def row(rows, what, size, name, pid, most):
+    """Measures one size. Returns the CPU time of the first scan, in seconds."""
     report, cpu = measure(pid)
     later = (cpu - report["first_scan"]) / 10 * 100
     promise(f"{what}, {size:,}: own CPU after the first scan, counted from outside", [later], most=most, unit=" %")
-    verdict = report["verdict"]
     rows.append(
-        f"| {what} | {size:,} | {report['first_scan']:.2f} s | {later:.2f} % | {report['samples_per_second']:.0f} |"
+        f"| {what} | {size:,} | {report['first_scan']:.2f} s | {later:.2f} % | {most} % |"
+        f" {report['samples_per_second']:.0f} |"
     )
-    print(f"    {len(report['stages'])} stages, {report['samples']} samples: {verdict['text']}", flush=True)
+    print(
+        f"    {len(report['stages'])} stages, {report['samples']} samples, by its own count"
+        f" {report['own_cpu'] * 100:.2f} %: {report['verdict']['text']}",
+        flush=True,
+    )
+    return report["first_scan"]
+
+
+def growth(what, sizes, times):
+    """Promises that the time grows at most linearly: that each unit more costs as much at the end as at the beginning.
+    Times that differ by little say nothing."""
+    if len(sizes) < 3 or times[-1] - times[0] < 0.1:
+        return
+    slopes = [(times[at] - times[at - 1]) / (sizes[at] - sizes[at - 1]) for at in range(1, len(sizes))]
+    if slopes[0] > 0:
+        promise(f"{what}: time for each one more, at the largest size against the smallest", [slopes[-1] / slopes[0]], most=1.5)
 
 
 def pipelines(options, rows):
     for what, command, sizes, name, most in PIPELINES:
-        if options.only and options.only not in what:
+        if not is_chosen(options, what):
             continue
+        sizes = [size for size in sizes if size <= options.largest]
+        scans = []
         for size in sizes:
             stages = "cat | " * max(size - 2, 0)
             shell = start(command.format(many=MANY, n=size, stages=stages))
@@ -94,60 +117,114 @@ def pipelines(options, rows):
                 pid = session(shell, name)
                 if pid is None:
                     sys.exit(f"{what}: no {name} runs")
-                row(rows, what, size, name, pid, 1 if what == "stages" and size <= 10 else most)
+                limit = 1 if what == "stages" and size <= 10 else most
+                scans.append(row(rows, what, size, name, pid, limit))
             finally:
                 stop(shell)
+        growth(what, sizes, scans)
+
+
+def wait_for_other(seconds=10):
+    """Samples a command that waits for a process outside it. Returns the report and the CPU seconds of pipemark."""
+    fifo = ROOT / "build/many.fifo"
+    used = []
+    for sampled in (False, True):
+        fifo.unlink(missing_ok=True)
+        os.mkfifo(fifo)
+        holder = start(f"exec 9<>{fifo}; exec sleep 600")
+        time.sleep(0.2)
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        text = f"cat {fifo} | cat"
+        command = [PIPEMARK, "why", "--json", "-", text] if sampled else ["bash", "-c", text]
+        waiting = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+        time.sleep(seconds if sampled else 0.5)
+        # Without the holder, the command ends.
+        os.killpg(holder.pid, signal.SIGKILL)
+        printed, _ = waiting.communicate()
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        used.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
+        holder.wait()
+    fifo.unlink()
+    # The command alone uses CPU time too.
+    return json.loads(printed), used[1] - used[0]
 
 
 def processes(options, rows):
-    if options.only and options.only not in "processes on the machine":
+    if not is_chosen(options, "processes on the machine"):
         return
-    lists = []
-    for size in PROCESSES:
+    sizes = [size for size in PROCESSES if size <= options.largest]
+    lists, scans = [], []
+    for size in sizes:
         sleepers = subprocess.Popen([MANY, "sleepers", str(size)], stdout=subprocess.PIPE, start_new_session=True)
-        shell = start("yes | cat | cat")
+        # The list and the first scan are timed with a pipeline that leaves the CPUs free.
+        shell = start("sleep 600 | cat | cat")
         try:
             sleepers.stdout.readline()
+            pid = session(shell, "sleep")
             times = []
             for _ in range(3):
                 begin = time.monotonic()
-                run.command([PIPEMARK, "why"])
+                listed = run.command([PIPEMARK, "why", "--json", "-"])
                 times.append(time.monotonic() - begin)
+            if str(pid) not in listed.stdout:
+                sys.exit("the list of pipelines lacks one")
             lists.append(sorted(times)[1])
             if size == PROCESSES[-1]:
                 promise(f"list among {size:,} processes", times, most=3, unit=" s")
+            scans.append(sorted(measure(pid, 1)[0]["first_scan"] for _ in range(3))[1])
+            stop(shell)
+            shell = start("yes | cat | cat")
+            time.sleep(0.5)
             row(rows, "processes on the machine", size, "cat", session(shell, "yes"), 1)
-            rows[-1] += f" list {lists[-1]:.2f} s"
+            rows[-1] += f" the list of pipelines takes {lists[-1]:.2f} s, the first scan {scans[-1]:.2f} s |"
+            # The first stage waits for a process that isn't part of the command, which is searched for.
+            report, cpu = wait_for_other()
+            later = (cpu - report["first_scan"]) / 10 * 100
+            promise(f"a command that waits for another process, among {size:,}", [later], most=1, unit=" %")
+            print(
+                f"    {report['samples']} samples, by its own count {report['own_cpu'] * 100:.2f} %:"
+                f" {report['verdict']['text']}",
+                flush=True,
+            )
         finally:
             stop(shell)
             os.killpg(sleepers.pid, signal.SIGKILL)
             sleepers.wait()
             time.sleep(1)
-    growth = (lists[-1] / lists[0]) / (PROCESSES[-1] / PROCESSES[0])
-    promise("list: growth of the time against growth of the number of processes", [growth], most=1.2)
+    growth("list of pipelines", sizes, lists)
+    growth("processes on the machine", sizes, scans)
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--only", metavar="WORD", help="cases with this word")
+    parser.add_argument("--only", metavar="WORD", help="only cases with this word")
+    parser.add_argument("--skip", metavar="WORD", help="no cases with this word")
     parser.add_argument("--table", metavar="FILE", help="write the rows of the table")
     options = parser.parse_args()
     MANY.parent.mkdir(exist_ok=True)
     run.command(["cc", "-O2", "-Wall", "-Wextra", "-Werror", "-pthread", "-o", MANY, ROOT / "bench/many.c"])
+    for limit in (resource.RLIMIT_NPROC, resource.RLIMIT_NOFILE):
+        hard = resource.getrlimit(limit)[1]
+        try:
+            resource.setrlimit(limit, (1 << 20, 1 << 20))
+        except (OSError, ValueError):
+            resource.setrlimit(limit, (hard, hard))
     before = PID_MAX.read_text()
-    limits = [resource.RLIMIT_NPROC, resource.RLIMIT_NOFILE]
+    options.largest = 1 << 20
+    rows = []
     try:
         PID_MAX.write_text("200000")
-        for limit in limits:
-            resource.setrlimit(limit, (1 << 20, 1 << 20))
-    except (OSError, ValueError) as error:
-        sys.exit(f"cannot raise the limits ({error}); run this as root")
-    rows = []
+    except OSError as error:
+        options.largest = 1600
+        print(f"kernel.pid_max stays ({error.strerror}); larger sizes than {options.largest:,} are omitted")
     try:
         pipelines(options, rows)
         processes(options, rows)
     finally:
-        PID_MAX.write_text(before)
+        if options.largest > 1600:
+            PID_MAX.write_text(before)
+    if not rows:
+        sys.exit("nothing was measured")
     if options.table:
         pathlib.Path(options.table).write_text("\n".join(rows) + "\n")
     print("\n".join(rows))
