@@ -115,6 +115,60 @@ fn examples(text: &str) -> Vec<String> {
     examples
 }
 
+/// All Rust files in a directory.
+fn rust_files(directory: &Path, found: &mut Vec<PathBuf>) {
+    for path in fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path()) {
+        if path.is_dir() {
+            rust_files(&path, found);
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            found.push(path);
+        }
+    }
+}
+
+/// The words of `cargo test …` that select tests.
+fn filters(command: &str) -> Vec<&str> {
+    let mut words = command.split_ascii_whitespace().skip(2);
+    let mut found = Vec::new();
+    while let Some(word) = words.next() {
+        match word {
+            "-p" | "--test" | "--target" => drop(words.next()),
+            _ if word.starts_with('-') => {}
+            _ => found.push(word),
+        }
+    }
+    found
+}
+
+/// `cargo test NAME` passes if no test has that name, so a page that names a test that was renamed promises nothing.
+#[test]
+fn tests_that_pages_name_exist() {
+    let mut files = Vec::new();
+    ["crates", "tests"].iter().for_each(|directory| rust_files(&root().join(directory), &mut files));
+    let code: Vec<String> = files.iter().map(|path| fs::read_to_string(path).unwrap()).collect();
+    // Functions, and the modules of files.
+    let functions = code.iter().flat_map(|text| text.split("fn ").skip(1));
+    let functions = functions.filter_map(|text| text.split(|c: char| !c.is_alphanumeric() && c != '_').next());
+    let names: HashSet<&str> = files.iter().filter_map(|path| path.file_stem()?.to_str()).chain(functions).collect();
+    let mut count = 0;
+    for page in pages().into_iter().chain([root().join("CONTRIBUTING.md"), root().join("SECURITY.md")]) {
+        let text = fs::read_to_string(&page).unwrap();
+        for (at, _) in text.match_indices("cargo test ") {
+            let command = text[at..].split(['`', '\n', '#']).next().unwrap();
+            for filter in filters(command) {
+                count += 1;
+                let last = filter.trim_end_matches("::").rsplit("::").next().unwrap();
+                assert!(
+                    names.iter().any(|name| name.contains(last)),
+                    "{}: no test or module is called {filter}",
+                    page.display()
+                );
+            }
+        }
+    }
+    assert!(count > 10, "{count}");
+}
+
 #[test]
 fn examples_work_as_written() {
     let path = format!("{}:{}", Path::new(PIPEMARK).parent().unwrap().display(), std::env::var("PATH").unwrap());
