@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Measures what `pipemark why` costs at the size of a machine: many processes, threads, descriptors and pipes.
 
-    bench/why_sizes.py [--only WORD] [--skip WORD] [--table FILE]
+    bench/why_sizes.py [--only WORD] [--skip WORD] [--last] [--table FILE]
 
 As root, raises kernel.pid_max and the limits on processes and descriptors for the time of the measurement; otherwise
 omits large sizes. Prints the promises in the form of bench/run.py; --table writes the table of
@@ -23,15 +23,15 @@ from run import PIPEMARK, ROOT, promise
 MANY = ROOT / "build/many"
 PID_MAX = pathlib.Path("/proc/sys/kernel/pid_max")
 
-# Name, command, sizes, the process that is sampled (a program's name), and the ceiling in percent of one CPU.
+# Name, command, sizes, and the process that is sampled (a program's name).
 PIPELINES = [
-    ("children of one parent on a pipe", "{many} children {n} | cat", (100, 400, 1600, 9300), "cat", 2),
-    ("threads of a stage", "yes | {many} threads {n} | cat", (300, 1250, 5000), "cat", 1),
-    ("descriptors of a stage", "yes | {many} descriptors {n} | cat", (8000, 60_000, 500_000), "cat", 1),
-    ("children on as many inherited pipes", "{many} pipes {n} | cat", (75, 150, 300), "cat", 2),
-    ("workers of a prefork server", "{many} prefork {n} | cat", (25, 100, 400), "cat", 2),
-    ("processes at once by xargs", "yes 0.2 | xargs -n 1 -P {n} sleep | cat", (25, 100), "cat", 2),
-    ("stages", "yes | " + "{stages}" + " cat", (10, 50, 200), "yes", 2),
+    ("children of one parent on a pipe", "{many} children {n} | cat", (100, 400, 1600, 9300), "cat"),
+    ("threads of a stage", "yes | {many} threads {n} | cat", (300, 1250, 5000), "cat"),
+    ("descriptors of a stage", "yes | {many} descriptors {n} | cat", (8000, 60_000, 500_000), "cat"),
+    ("children on as many inherited pipes", "{many} pipes {n} | cat", (75, 150, 300), "cat"),
+    ("workers of a prefork server", "{many} prefork {n} | cat", (25, 100, 400), "cat"),
+    ("processes at once by xargs", "yes 0.2 | xargs -n 1 -P {n} sleep | cat", (25, 100), "cat"),
+    ("stages", "yes | " + "{stages}" + " cat", (10, 50, 200), "yes"),
 ]
 PROCESSES = (1000, 5000, 20_000, 50_000)
 
@@ -76,10 +76,16 @@ def is_chosen(options, what):
     return (not options.only or options.only in what) and not (options.skip and options.skip in what)
 
 
-def row(rows, what, size, name, pid, most):
+def chosen_sizes(options, sizes):
+    sizes = [size for size in sizes if size <= options.largest]
+    return sizes[-1:] if options.last else sizes
+
+
+def row(rows, what, size, pid):
     """Measures one size. Returns the CPU time of the first scan, in seconds."""
     report, cpu = measure(pid)
     later = (cpu - report["first_scan"]) / 10 * 100
+    most = 1 if len(report["stages"]) <= 10 else 2
     promise(f"{what}, {size:,}: own CPU after the first scan, counted from outside", [later], most=most, unit=" %")
     rows.append(
         f"| {what} | {size:,} | {report['first_scan']:.2f} s | {later:.2f} % | {most} % |"
@@ -104,10 +110,10 @@ def growth(what, sizes, times):
 
 
 def pipelines(options, rows):
-    for what, command, sizes, name, most in PIPELINES:
+    for what, command, sizes, name in PIPELINES:
         if not is_chosen(options, what):
             continue
-        sizes = [size for size in sizes if size <= options.largest]
+        sizes = chosen_sizes(options, sizes)
         scans = []
         for size in sizes:
             stages = "cat | " * max(size - 2, 0)
@@ -117,8 +123,7 @@ def pipelines(options, rows):
                 pid = session(shell, name)
                 if pid is None:
                     sys.exit(f"{what}: no {name} runs")
-                limit = 1 if what == "stages" and size <= 10 else most
-                scans.append(row(rows, what, size, name, pid, limit))
+                scans.append(row(rows, what, size, pid))
             finally:
                 stop(shell)
         growth(what, sizes, scans)
@@ -152,7 +157,7 @@ def wait_for_other(seconds=10):
 def processes(options, rows):
     if not is_chosen(options, "processes on the machine"):
         return
-    sizes = [size for size in PROCESSES if size <= options.largest]
+    sizes = chosen_sizes(options, PROCESSES)
     lists, scans = [], []
     for size in sizes:
         sleepers = subprocess.Popen([MANY, "sleepers", str(size)], stdout=subprocess.PIPE, start_new_session=True)
@@ -175,7 +180,7 @@ def processes(options, rows):
             stop(shell)
             shell = start("yes | cat | cat")
             time.sleep(0.5)
-            row(rows, "processes on the machine", size, "cat", session(shell, "yes"), 1)
+            row(rows, "processes on the machine", size, session(shell, "yes"))
             rows[-1] += f" the list of pipelines takes {lists[-1]:.2f} s, the first scan {scans[-1]:.2f} s |"
             # The first stage waits for a process that isn't part of the command, which is searched for.
             report, cpu = wait_for_other()
@@ -199,6 +204,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", metavar="WORD", help="only cases with this word")
     parser.add_argument("--skip", metavar="WORD", help="no cases with this word")
+    parser.add_argument("--last", action="store_true", help="only the largest size of each case")
     parser.add_argument("--table", metavar="FILE", help="write the rows of the table")
     options = parser.parse_args()
     MANY.parent.mkdir(exist_ok=True)

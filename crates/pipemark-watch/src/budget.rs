@@ -146,6 +146,14 @@ impl Budget {
         Duration::from_secs_f64(self.reserve() / 4.0)
     }
 
+    /// Whether work at the end, of the same kind as before, is cheap or keeps the limit over the time since the first scan.
+    pub fn affords_at_end(&self, work: PaidWork) -> bool {
+        let Some((_, cost)) = self.done[work as usize] else { return true };
+        let seconds = self.began.elapsed().max(RESERVE).as_secs_f64();
+        let used = own_time().saturating_sub(self.cpu_at_begin);
+        cost <= self.portion() || (used + cost).as_secs_f64() <= self.ceiling() * seconds
+    }
+
     /// The share of one CPU used since the first scan.
     pub fn used(&self) -> f64 {
         let cpu = own_time().saturating_sub(self.cpu_at_begin);

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use pipemark_causes::interval::Interval;
+use pipemark_causes::interval::{Interval, StageCounts};
 use pipemark_causes::{MachineLimits, PipelineEvidence, StageEvidence, Timeline};
 use pipemark_proc::process;
 use pipemark_proc::state::ThreadState;
@@ -93,11 +93,12 @@ impl Watcher {
             random: u64::from(std::process::id()) | 1 << 40,
             limits: capacities::limits(),
         };
-        watcher.scan_first();
+        let counters_cost = watcher.scan_first();
         let begin = watcher.elapsed().as_secs_f64();
         watcher.interval = Interval { begin, ..Interval::default() };
         watcher.interval_began = Instant::now();
         watcher.budget = Budget::start(watcher.pipeline.stages.len());
+        watcher.budget.note(PaidWork::Counters, watcher.interval_began, counters_cost);
         watcher.budget.set_aside(FREEING * u32::try_from(watcher.pipeline.table.len()).unwrap_or(u32::MAX));
         watcher.profiling = options.profile.then(Profiling::start);
         watcher
@@ -229,11 +230,13 @@ impl Watcher {
         moments
     }
 
-    /// Makes the first scan, and reads all counters.
-    fn scan_first(&mut self) {
+    /// Makes the first scan, and reads all counters. Returns the CPU time of reading the counters.
+    fn scan_first(&mut self) -> Duration {
         let cpu = own_time();
         self.scanner.scan_first(&mut self.pipeline, &mut self.budget);
+        let counting = own_time();
         self.counters.read(&mut self.pipeline, &mut self.interval, true);
+        let counters_cost = own_time().saturating_sub(counting);
         program_details::find_languages(&mut self.pipeline.stages, &self.interval);
         socket_peers::find(&mut self.pipeline, &self.interval, &mut self.budget);
         // The first sample would be expensive, because no thread has been read yet.
@@ -242,6 +245,7 @@ impl Watcher {
             states::sample_stage(stage, known, &mut Moment::default(), true);
         }
         self.scanner.schedule_second(&self.pipeline, own_time().saturating_sub(cpu));
+        counters_cost
     }
 
     fn scan(&mut self) {
@@ -267,9 +271,8 @@ impl Watcher {
         }
     }
 
-    /// Ends an interval and returns its counts.
-    pub fn close_interval(&mut self) -> Interval {
-        let (now, cpu) = (Instant::now(), own_time());
+    fn read_counters_and_waits(&mut self, now: Instant) {
+        let cpu = own_time();
         self.counters.read(&mut self.pipeline, &mut self.interval, true);
         program_details::check_locales(&mut self.pipeline.stages);
         program_details::find_languages(&mut self.pipeline.stages, &self.interval);
@@ -278,6 +281,15 @@ impl Watcher {
             self.scanner.rescan();
         }
         self.budget.note(PaidWork::Counters, now, own_time().saturating_sub(cpu));
+    }
+
+    /// Ends an interval and returns its counts. At the end, counters that would exceed the limit aren't read.
+    pub fn close_interval(&mut self) -> Interval {
+        let now = Instant::now();
+        self.interval.stages.resize(self.pipeline.stages.len(), StageCounts::default());
+        if self.budget.affords_at_end(PaidWork::Counters) {
+            self.read_counters_and_waits(now);
+        }
         // If this interval was late, the next one ends in time.
         self.interval_began = (self.interval_began + INTERVAL).max(now - INTERVAL / 2);
         let end = self.elapsed().as_secs_f64();
