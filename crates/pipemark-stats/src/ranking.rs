@@ -122,17 +122,37 @@ impl Pairs {
     }
 }
 
+/// Compares a command with a reference that ran in the same rounds. Each round gives one ratio, as a session does. The
+/// interval holds for all of `comparisons` together.
+///
+/// # Errors
+/// If there are fewer than two rounds, or a figure isn't a number above zero.
+pub fn by_round(
+    reference: &[f64],
+    new: &[f64],
+    comparisons: usize,
+    criterion: Criterion,
+) -> Result<Comparison, CompareError> {
+    let ratios: Vec<Vec<f64>> = new.iter().zip(reference).map(|(new, base)| vec![new / base]).collect();
+    compare_interleaved(&ratios, JointComparisons { comparisons: comparisons.max(1), prior: None }, criterion)
+}
+
 /// Whether there are enough rounds. The interval of each command against the reference must either be so narrow that
 /// equal commands would get the verdict `same` in 19 of 20 cases, or be far beyond the threshold.
 pub fn is_resolved(commands: &[BySession], reference: usize, criterion: Criterion) -> bool {
     let pairs = Pairs::of(commands, criterion);
     let resolved = |new: usize| {
         let Ok(comparison) = pairs.compare(&commands[reference], &commands[new]) else { return false };
-        let Some(half) = comparison.half_width() else { return false };
-        let change = comparison.change.ln_1p().abs();
-        half <= criterion.same_within.ln_1p() / 2.0 || change - criterion.threshold.ln_1p() >= CLEARLY_BEYOND * half
+        is_settled(&comparison, criterion)
     };
     (0..commands.len()).filter(|new| *new != reference).all(resolved)
+}
+
+/// Whether more rounds would not change the verdict on a command: see [`is_resolved`].
+pub fn is_settled(comparison: &Comparison, criterion: Criterion) -> bool {
+    let Some(half) = comparison.half_width() else { return false };
+    let change = comparison.change.ln_1p().abs();
+    half <= criterion.same_within.ln_1p() / 2.0 || change - criterion.threshold.ln_1p() >= CLEARLY_BEYOND * half
 }
 
 /// The distance beyond the threshold, in half widths of the interval, from which a change isn't due to chance, however
