@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use pipeio::pipe::{self, Pipe};
 use pipemark_sys::usage::Usage;
-use rustix::process::Signal;
+use rustix::process::{Pid, Signal};
 use sha2::Digest;
 
 use pipemark_host::child::{Child, Interrupt, ProcessGroup, RunError, describe_status};
@@ -90,6 +90,21 @@ impl TimedCommand {
         interrupt: &Interrupt,
         printed: &mut [Vec<u8>; 2],
     ) -> Result<PipelineRun, RunError> {
+        self.run_and_observe(conditions, mode, interrupt, printed, |_| ())
+    }
+
+    /// Like [`TimedCommand::run`], but calls `observe` with the process of the first stage when all stages have started.
+    ///
+    /// # Errors
+    /// Those of [`TimedCommand::run`].
+    pub fn run_and_observe(
+        &self,
+        conditions: &RunConditions,
+        mode: RunMode,
+        interrupt: &Interrupt,
+        printed: &mut [Vec<u8>; 2],
+        observe: impl FnOnce(Pid),
+    ) -> Result<PipelineRun, RunError> {
         let [output, errors] = [Pipe::new().map_err(not_run)?, Pipe::new().map_err(not_run)?];
         // The output pipe is large, so that it limits no command, whatever the capacity between the stages.
         let _ = pipe::set_capacity(&output.writer, READ_BYTES);
@@ -97,7 +112,8 @@ impl TimedCommand {
             OutputStream::output(output.reader, mode.hashed && conditions.copies == 1, mode.kept),
             OutputStream::errors(errors.reader, mode.kept),
         ];
-        let ran = self.run_into(&mut streams, vec![output.writer, errors.writer], conditions, mode, interrupt);
+        let writers = vec![output.writer, errors.writer];
+        let ran = self.run_into(&mut streams, writers, conditions, mode, interrupt, observe);
         *printed = streams.each_mut().map(OutputStream::printed);
         let (ran, stages) = ran?;
         stages.iter().try_for_each(|stage| check_end(stage, conditions, &printed[1]))?;
@@ -112,6 +128,7 @@ impl TimedCommand {
         conditions: &RunConditions,
         mode: RunMode,
         interrupt: &Interrupt,
+        observe: impl FnOnce(Pid),
     ) -> Result<(PipelineRun, Vec<Child>), RunError> {
         let counters = HardwareCounters::new();
         let mut begin = Instant::now();
@@ -121,6 +138,7 @@ impl TimedCommand {
         for _ in 0..conditions.copies {
             capacity = self.start(conditions, mode, &writers, &mut stages, &mut begin)?;
         }
+        observe(stages[0].pid());
         let pids = || stages.iter().map(Child::pid).collect();
         let sampler = mode.memory.then(|| MemorySampler::start(pids())).transpose().map_err(not_run)?;
         drain(streams, writers, &stages, deadline, interrupt)?;

@@ -11,6 +11,7 @@ mod counters;
 mod evidence;
 mod live;
 mod moment;
+pub mod observation;
 mod pipeline;
 mod profiling;
 mod program_details;
