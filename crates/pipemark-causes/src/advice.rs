@@ -10,7 +10,7 @@ use crate::causes::burst::{self, beyond_pipes, buffer, mebibytes, near_pipe_size
 use crate::causes::small_pipe::{BOTH_WAIT, bound, bursting, is_read_by_sort, is_tiny};
 use crate::causes::stopped::STOPPED;
 use crate::causes::work::ALSO;
-use crate::commands::{capacities, with_stage_between};
+use crate::commands::{experiments, with_stage_between};
 use crate::evidence::PeerFigures;
 use crate::figures::PipelineFigures;
 use crate::hypothesis::Hypothesis;
@@ -180,9 +180,9 @@ fn larger_pipe_remedy(pipe: &PipeFigures, figures: &PipelineFigures, bound: Opti
     match &figures.typed {
         Some(_) if !figures.typed_elsewhere && figures.seconds < MIN_TUNE_SECONDS => {
             let text = format!(
-                "{pipe_text} lets both stages work at the same time{most}; the pipeline ends too soon for 'pipemark tune', so compare capacities with 'pipemark ab'"
+                "{pipe_text} lets both stages work at the same time{most}; try larger pipes with 'pipemark tune', which runs the pipeline again"
             );
-            remedy("pipe-capacity", text, capacities(figures).unwrap_or_default())
+            remedy("pipe-capacity", text, experiments(figures).unwrap_or_default())
         }
         _ => {
             let text = format!(

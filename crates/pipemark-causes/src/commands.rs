@@ -89,13 +89,14 @@ pub fn with_stage_between(figures: &PipelineFigures, from: usize, to: usize, sta
     Some(PastedCommand { text: edits.apply().ok()?.to_paste().ok()?, remark })
 }
 
-/// The call of `pipemark ab` that compares capacities of the pipeline's pipes; `None` if it can't split the pipeline.
-pub fn capacities(figures: &PipelineFigures) -> Option<String> {
+/// The call of `pipemark tune` that runs the pipeline in variants; `None` if nobody typed it here, or if it can't be split
+/// into stages.
+pub fn experiments(figures: &PipelineFigures) -> Option<String> {
     let script = typed_script(figures)?;
     script.separate_stages().ok().filter(|stages| stages.len() > 1)?;
     let dialect = script.dialect();
     let shell = if dialect == Dialect::Bash { " --shell bash" } else { "" };
-    Some(format!("pipemark ab{shell} --capacity default,1m -- {}", quote_bytes(script.text(), dialect).ok()?))
+    Some(format!("pipemark tune{shell} {}", quote_bytes(script.text(), dialect).ok()?))
 }
 
 /// The names of wrappers, such as stdbuf, that run a stage's program.

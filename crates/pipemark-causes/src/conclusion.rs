@@ -5,6 +5,7 @@ use pipemark_proc::state::ThreadState;
 use pipemark_proc::thread::ProcFile;
 
 use crate::causes;
+use crate::commands;
 use crate::evidence::PipelineEvidence;
 use crate::figures::PipelineFigures;
 use crate::interval::Interval;
@@ -15,6 +16,9 @@ use crate::verdict;
 
 /// If the error of a stage's sampled shares is larger than this, the samples are reported as rough.
 const MAX_SAMPLING_ERROR: f64 = 0.05;
+
+/// A pipeline that takes longer, in seconds, isn't run many times.
+const MAX_REPEATED_SECONDS: f64 = 20.0;
 
 impl PipelineReport {
     /// Converts the report to the form in which result files store it.
@@ -51,12 +55,15 @@ impl PipelineReport {
             Some(code) => verdict::of_failed(verdict, code),
             None => verdict,
         };
+        let is_repeatable = evidence.exit_code == Some(0) && (0.1..=MAX_REPEATED_SECONDS).contains(&figures.seconds);
+        let experiments = is_repeatable.then(|| commands::experiments(&figures)).flatten();
         let names = || figures.stages.iter().map(|stage| stage.name.as_str()).collect::<Vec<_>>().join(" | ");
         PipelineReport {
             schema: "pipemark-why/1".to_owned(),
             pipeline: evidence.pipeline.clone().unwrap_or_else(names),
             notes: notes(evidence, &figures, &verdict),
             verdict,
+            experiments,
             phases: if phases.len() > 1 { phases } else { Vec::new() },
             seconds: figures.seconds,
             samples: figures.samples,

@@ -25,6 +25,7 @@ pub mod report;
 mod sentences;
 pub mod timeline;
 pub mod trace;
+pub mod typed_remedies;
 pub mod verdict;
 
 pub use evidence::{MachineLimits, PeerFigures, PipeEvidence, PipelineEvidence, StageEvidence};

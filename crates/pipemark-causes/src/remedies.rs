@@ -27,12 +27,12 @@ const SMALL_MEMORY: u64 = 64 << 20;
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RemedyRow {
-    id: String,
+    pub(crate) id: String,
     #[serde(default)]
     program: Vec<String>,
     #[serde(default)]
     language: Vec<String>,
-    cause: Vec<CauseName>,
+    pub(crate) cause: Vec<CauseName>,
     #[serde(default)]
     has: Vec<String>,
     #[serde(default)]
@@ -63,10 +63,12 @@ pub struct RemedyRow {
     own: Option<bool>,
     #[serde(default)]
     work: Vec<WorkKind>,
-    command: String,
-    text: String,
+    pub(crate) command: String,
+    pub(crate) text: String,
     #[serde(default)]
-    changes: Option<String>,
+    pub(crate) changes: Option<String>,
+    #[serde(default)]
+    pub(crate) compare: Option<String>,
     #[cfg_attr(not(test), expect(dead_code, reason = "for readers of the table; a test requires the field"))]
     since: String,
     #[cfg_attr(not(test), expect(dead_code, reason = "for readers of the table; a test requires the field"))]
@@ -78,7 +80,7 @@ struct RemedyTable {
     remedy: Vec<RemedyRow>,
 }
 
-static TABLE: LazyLock<Vec<RemedyRow>> = LazyLock::new(|| {
+pub(crate) static TABLE: LazyLock<Vec<RemedyRow>> = LazyLock::new(|| {
     let of_calls = include_str!("remedies_of_calls.toml");
     let read = |text| toml::from_str::<RemedyTable>(text).expect("a test reads the tables").remedy;
     [of_calls, include_str!("remedies.toml")].into_iter().flat_map(read).collect()
@@ -176,6 +178,13 @@ fn repeated_command(stage: &StageFigures) -> Option<StageFigures> {
 
 impl RemedyRow {
     fn applies_to(&self, stage: &StageFigures, cause: Cause, figures: &PipelineFigures) -> bool {
+        self.cause.iter().any(|name| cause.names().contains(name))
+            && !(self.itself && cause == Cause::Activity(Activity::Computing) && is_work_of_children(stage))
+            && self.fits(stage, figures)
+    }
+
+    /// Whether the row is for this program with these options, whatever the cause.
+    pub(crate) fn fits(&self, stage: &StageFigures, figures: &PipelineFigures) -> bool {
         let called = |name: &str| self.program.iter().any(|like| is_called(name, like));
         let words: Vec<&str> = stage.words.first().map(|word| base(word)).into_iter().collect();
         let program = self.program.is_empty() || called(&stage.name) || words.iter().any(|word| called(word));
@@ -187,15 +196,13 @@ impl RemedyRow {
         let lacks: Vec<&str> = self.lacks.iter().map(String::as_str).collect();
         let idle = figures.limits.idle_cpus.is_none_or(|idle| idle >= MIN_IDLE_CPUS);
         let room = !self.parallel || idle && stage.cpus.len() != 1;
-        self.cause.iter().any(|name| cause.names().contains(name))
-            && program
+        program
             && (self.language.is_empty() || stage.language.as_ref().is_some_and(|own| self.language.contains(own)))
             && (self.has.is_empty() || option(&self.has))
             && !has_option(&words, &lacks)
             && room
             && (!self.locale || stage.collates)
             && (self.under.is_empty() || wrappers(figures, stage).iter().any(|name| self.under.contains(name)))
-            && !(self.itself && cause == Cause::Activity(Activity::Computing) && is_work_of_children(stage))
             && (self.by.is_empty() || self.is_started_by(stage, figures))
             && !(self.command.starts_with("parallel --pipe")
                 && (feeds_itself(stage, figures) || stage.name == "parallel"))
@@ -228,13 +235,14 @@ impl RemedyRow {
     }
 
     /// Applies the row's command to a command as typed.
-    fn edit(&self, edits: &mut Edits<'_>, found: &FoundCommand<'_>) -> Result<(), ShellError> {
+    pub(crate) fn edit(&self, edits: &mut Edits<'_>, found: &FoundCommand<'_>) -> Result<(), ShellError> {
         let FoundCommand { pipeline, place, simple, program } = *found;
         let known: Vec<Option<&str>> = simple.words.iter().map(pipemark_shell::Word::as_str).collect();
         let arguments = found.arguments();
         // If a command sets the number of threads twice, the later number applies.
         let mut left_out = if self.parallel { one_thread(&known) } else { Vec::new() };
-        let drops = |word: &str| self.drops.iter().any(|begin| word.starts_with(begin));
+        let dropped = |word: &str, entry: &str| word == entry || entry.ends_with('=') && word.starts_with(entry);
+        let drops = |word: &str| self.drops.iter().any(|entry| dropped(word, entry));
         left_out.extend(arguments.clone().filter(|&at| known[at].is_some_and(drops)));
         left_out.sort_unstable();
         left_out.dedup();

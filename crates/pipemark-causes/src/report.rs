@@ -15,6 +15,10 @@ pub struct PipelineReport {
     /// The pipeline as typed, or the names of its stages.
     pub pipeline: String,
     pub verdict: PipelineVerdict,
+    /// The call of `pipemark tune` that runs the pipeline in variants; null unless the pipeline was typed here, ended with
+    /// exit code 0, and was short.
+    #[serde(default)]
+    pub experiments: Option<String>,
     /// Periods with different verdicts, if there is more than one.
     pub phases: Vec<Phase>,
     pub seconds: f64,

@@ -60,6 +60,12 @@ fn conclude(sheet: &mut Sheet, report: &PipelineReport) {
         sheet.notes([Note::new("→", Style::Success, text)]);
         sheet.notes(Note::command(command));
     }
+    let experiments = report.experiments.as_deref().unwrap_or_default();
+    if report.verdict.remedies.iter().all(|remedy| remedy.command != experiments)
+        && let Some(command) = Note::command(experiments)
+    {
+        sheet.notes([Note::new("→", Style::Success, "prove it, and find a faster pipeline, by experiment"), command]);
+    }
 }
 
 /// Adds the causes that were considered: the gain without each, what it rests on, and why it wasn't chosen.

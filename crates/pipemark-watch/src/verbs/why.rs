@@ -87,7 +87,7 @@ pub struct WatchedOptions {
     pub json: Option<Destination>,
     /// Save the activity of each stage in the history; 'pipemark report' charts it over time
     #[arg(long)]
-    record: bool,
+    pub record: bool,
     /// Never open a pipe, not even to read its capacity
     #[arg(long)]
     pub no_touch: bool,
