@@ -78,9 +78,17 @@ pub struct Document {
     /// The report of a watched pipeline. A document with this field has no trials.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub watched: Option<Watched>,
+    /// The experiments of `tune` on a pipeline. A document with this field has no trials.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tuned: Option<Tuned>,
 }
 
 impl Document {
+    /// Whether it is about a pipeline of the user's own, and has no trials.
+    pub fn is_of_pipeline(&self) -> bool {
+        self.watched.is_some() || self.tuned.is_some()
+    }
+
     /// The trials that the user requested, without the memory copies added as references.
     pub fn requested(&self) -> impl Iterator<Item = &Record> + Clone {
         self.trials.iter().filter(|record| !record.job.is_memory_copy())
@@ -106,6 +114,28 @@ impl schemars::JsonSchema for Watched {
 
     fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
         schemars::json_schema!({"$ref": "why.schema.json"})
+    }
+}
+
+/// The experiments on a pipeline as JSON text, written and read by `pipemark-tune`.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Tuned(pub Box<serde_json::value::RawValue>);
+
+impl PartialEq for Tuned {
+    fn eq(&self, other: &Tuned) -> bool {
+        self.0.get() == other.0.get()
+    }
+}
+
+#[cfg(feature = "schema")]
+impl schemars::JsonSchema for Tuned {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "Tuned".into()
+    }
+
+    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        schemars::json_schema!({"$ref": "tune.schema.json"})
     }
 }
 

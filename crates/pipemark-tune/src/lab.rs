@@ -1,14 +1,19 @@
 //! Runs variants of a pipeline, and checks that their outputs are the same.
 
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::thread;
 use std::time::{Duration, Instant};
 
+use rustix::process::Pid;
 use rustix::thread::CpuSet;
 
 use pipemark_ab::conditions::RunConditions;
 use pipemark_ab::hooks::run_hook;
 use pipemark_ab::pipeline::{RunMode, TimedCommand};
+use pipemark_causes::PipelineEvidence;
 use pipemark_host::child::{Interrupt, RunError};
 use pipemark_model::{Capacity, neutral};
+use pipemark_watch::observation::observe;
 
 /// What to run.
 #[derive(Debug, Clone, Default)]
@@ -67,6 +72,8 @@ pub enum NoRun {
     Interrupted,
     /// It took longer than the limit.
     TooSlow,
+    /// The time of all runs is over.
+    OutOfTime,
     Failed(String),
 }
 
@@ -76,37 +83,87 @@ pub struct Lab<'a> {
     pub interrupt: &'a Interrupt,
     /// Runs before each run.
     pub prepare: Option<String>,
+    /// When the last run must have ended.
+    pub deadline: Option<Instant>,
     /// The number of runs so far.
     pub runs: u32,
+    /// The time around the measured parts of all runs: commands before runs, and ending processes.
+    pub overhead: Duration,
 }
 
 impl Lab<'_> {
     /// Runs a variant once.
     ///
     /// # Errors
-    /// If it fails, takes too long, or the user interrupts.
+    /// If it fails, takes longer than `limit`, isn't done at the deadline, or the user interrupts.
     pub fn run(&mut self, variant: &Variant, limit: Duration, mode: RunMode) -> Result<VariantRun, NoRun> {
-        let interrupted = |error: RunError| match error {
+        self.run_and_observe(variant, limit, mode, |_| ())
+    }
+
+    /// Like [`Lab::run`], but also samples what the processes do.
+    ///
+    /// # Errors
+    /// Those of [`Lab::run`].
+    pub fn watch(
+        &mut self,
+        variant: &Variant,
+        limit: Duration,
+        mode: RunMode,
+    ) -> Result<(VariantRun, Option<PipelineEvidence>), NoRun> {
+        let (start, started) = channel::<u32>();
+        let (end, ended) = channel::<()>();
+        let wait = move |until: Instant| {
+            let left = until.saturating_duration_since(Instant::now());
+            ended.recv_timeout(left) != Err(RecvTimeoutError::Timeout)
+        };
+        thread::scope(|scope| {
+            let watching = thread::Builder::new()
+                .spawn_scoped(scope, move || Some(observe(started.recv().ok()?, wait)))
+                .map_err(|error| NoRun::Failed(error.to_string()))?;
+            let ran = self.run_and_observe(variant, limit, mode, move |pid| {
+                _ = start.send(pid.as_raw_nonzero().get().cast_unsigned());
+            });
+            drop(end);
+            let evidence = watching.join().ok().flatten();
+            Ok((ran?, evidence))
+        })
+    }
+
+    fn run_and_observe(
+        &mut self,
+        variant: &Variant,
+        limit: Duration,
+        mode: RunMode,
+        observe: impl FnOnce(Pid),
+    ) -> Result<VariantRun, NoRun> {
+        let begun = Instant::now();
+        let left = self.deadline.map_or(limit, |deadline| deadline.saturating_duration_since(begun));
+        if left.is_zero() {
+            return Err(NoRun::OutOfTime);
+        }
+        let mut conditions = RunConditions { limit: limit.min(left), ..self.conditions.clone() };
+        conditions.cpus = variant.cpus.or(conditions.cpus);
+        let ended = |error: RunError| match error {
             RunError::Interrupted => NoRun::Interrupted,
+            _ if begun.elapsed() >= left => NoRun::OutOfTime,
+            _ if begun.elapsed() >= limit => NoRun::TooSlow,
             error => NoRun::Failed(error.to_string()),
         };
-        run_hook("--prepare", self.prepare.as_ref(), &self.conditions, self.interrupt).map_err(interrupted)?;
-        let mut conditions = RunConditions { limit, ..self.conditions.clone() };
-        conditions.cpus = variant.cpus.or(conditions.cpus);
+        run_hook("--prepare", self.prepare.as_ref(), &conditions, self.interrupt).map_err(ended)?;
+        conditions.limit = conditions.limit.saturating_sub(begun.elapsed());
         let command = TimedCommand { stages: variant.stages.clone(), capacity: variant.capacity };
         let mut printed = Default::default();
         self.runs += 1;
-        let begun = Instant::now();
-        match command.run(&conditions, mode, self.interrupt, &mut printed) {
-            Ok(ran) => {
-                let [kept, errors] = printed;
-                let output = RunOutput { bytes: ran.output, hash: ran.hash, exit_code: ran.exit_code };
-                Ok(VariantRun { elapsed: ran.elapsed, output, kept, errors })
-            }
-            Err(RunError::Interrupted) => Err(NoRun::Interrupted),
-            Err(_) if begun.elapsed() >= limit => Err(NoRun::TooSlow),
-            Err(error) => Err(NoRun::Failed(error.to_string())),
-        }
+        let ran = command.run_and_observe(&conditions, mode, self.interrupt, &mut printed, observe).map_err(ended)?;
+        self.overhead += begun.elapsed().saturating_sub(ran.elapsed);
+        let [kept, errors] = printed;
+        let output = RunOutput { bytes: ran.output, hash: ran.hash, exit_code: ran.exit_code };
+        Ok(VariantRun { elapsed: ran.elapsed, output, kept, errors })
+    }
+
+    /// The time around the measured part of a run, in seconds.
+    pub fn overhead_of_run(&self) -> f64 {
+        self.overhead.as_secs_f64() / f64::from(self.runs.max(1))
     }
 }
 

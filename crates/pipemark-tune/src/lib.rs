@@ -12,7 +12,7 @@ mod recording;
 pub mod result;
 mod rewrites;
 mod scripts;
-mod sheet;
+pub mod sheet;
 mod typed;
 pub mod verb;
 

@@ -1,15 +1,15 @@
 //! The result of the experiments: the source of `--json` and of the sheet.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
-use pipemark_model::Estimate;
+use pipemark_model::{Estimate, Tuned, digits};
 use pipemark_stats::verdict::Verdict;
 
 /// The version of the format of [`ExperimentResult`]. It is increased when a field changes its meaning.
 pub const SCHEMA: &str = "pipemark-experiments/1";
 
 /// What `tune --json` writes for a pipeline that it ran in variants.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ExperimentResult {
     /// Always [`SCHEMA`].
@@ -28,6 +28,8 @@ pub struct ExperimentResult {
     pub interrupted: bool,
     /// The time of the pipeline as it is, in seconds.
     pub time: Estimate,
+    /// What `why` concluded from the first run; null if it couldn't.
+    pub prediction: Option<Prediction>,
     /// The size of its output, in bytes.
     pub output: u64,
     /// The stages as typed.
@@ -38,10 +40,59 @@ pub struct ExperimentResult {
     pub fastest: Option<Fastest>,
     /// What limits the results.
     pub notes: Vec<String>,
+    /// Experiments that were not made, because the budget was spent or the user interrupted.
+    pub untried: Vec<String>,
+}
+
+impl ExperimentResult {
+    /// Converts the result to the form in which documents store it.
+    ///
+    /// # Errors
+    /// When a figure is not a number.
+    pub fn record(&self) -> serde_json::Result<Tuned> {
+        serde_json::value::to_raw_value(self).map(Tuned)
+    }
+
+    /// Reads the result from the form in which documents store it.
+    ///
+    /// # Errors
+    /// When the document has another form.
+    pub fn from_record(tuned: &Tuned) -> serde_json::Result<ExperimentResult> {
+        serde_json::from_str(tuned.0.get())
+    }
+
+    /// What was found, as a sentence.
+    pub fn conclusion(&self) -> String {
+        if let Some(fastest) = &self.fastest {
+            let output = match &fastest.difference {
+                None => "the output is the same".to_owned(),
+                Some(difference) => format!("the output differs: {difference}"),
+            };
+            return format!(
+                "fastest: {}× as fast ({} to {}), {output}: {}",
+                digits(fastest.gain),
+                digits(fastest.low),
+                digits(fastest.high),
+                fastest.changes.join("; ")
+            );
+        }
+        if self.experiments.iter().any(|one| one.command.is_some() && one.verdict.is_some()) {
+            return "no change was proved faster: inconclusive".to_owned();
+        }
+        let gain = |one: &&TuneExperiment| one.gain.unwrap_or(0.0);
+        let without = self.experiments.iter().filter(|one| one.kind == ExperimentKind::Without);
+        let without = without.filter(|one| one.verdict == Some(Verdict::Better));
+        match without.max_by(|one, other| gain(one).total_cmp(&gain(other))) {
+            Some(one) => {
+                format!("no change with the same output was found that helps; the most would be gained {}", one.text)
+            }
+            None => "no change with the same output was found that helps".to_owned(),
+        }
+    }
 }
 
 /// A stage.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct StageResult {
     /// The stage's number, counted from 1.
@@ -52,10 +103,40 @@ pub struct StageResult {
     pub command: String,
     /// The bytes that it wrote; null if they weren't counted.
     pub wrote: Option<u64>,
+    /// How many times as fast the pipeline would be without the stage's costs, as `why` predicts from the first run; null
+    /// if it predicts nothing.
+    pub predicted: Option<PredictedGain>,
+}
+
+/// A gain as `why` predicts it.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct PredictedGain {
+    pub low: f64,
+    /// Null if it isn't known.
+    pub high: Option<f64>,
+}
+
+/// What `why` concluded, and whether the experiments confirm it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Prediction {
+    /// The verdict.
+    pub text: String,
+    /// The identifier of its cause.
+    pub cause: String,
+    /// The stage that it names, counted from 1.
+    pub stage: Option<usize>,
+    /// The predicted gain of removing the cause.
+    pub predicted: Option<PredictedGain>,
+    /// The measured gain of removing the stage's work or, if the verdict names a pipe, of larger pipes.
+    pub measured: Option<f64>,
+    /// Whether the measured gain is the largest, or nearly; null if it wasn't measured.
+    pub confirmed: Option<bool>,
 }
 
 /// What an experiment changes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum ExperimentKind {
@@ -76,7 +157,7 @@ pub enum ExperimentKind {
 }
 
 /// An experiment.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TuneExperiment {
     /// What it changes.
@@ -103,12 +184,14 @@ pub struct TuneExperiment {
     pub runs: u32,
     /// Whether its output is that of the pipeline; null if it isn't compared.
     pub same_output: Option<bool>,
-    /// Why there is no time; null if there is one.
+    /// How the output differs; null unless it is known to be the same in another form, such as in another order of lines.
+    pub difference: Option<String>,
+    /// Why the experiment has no result; null if it has one.
     pub failed: Option<String>,
 }
 
 /// The fastest pipeline found.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Fastest {
     /// The pipeline, ready to paste.
@@ -121,6 +204,8 @@ pub struct Fastest {
     pub high: f64,
     /// Whether its output was the same in all compared runs.
     pub same_output: bool,
+    /// How the output differs; null if it is the same.
+    pub difference: Option<String>,
     /// What was changed.
     pub changes: Vec<String>,
 }

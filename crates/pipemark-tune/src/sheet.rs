@@ -1,10 +1,11 @@
 //! The result as text: what each stage costs, what helps, and the fastest pipeline.
 
-use pipemark_model::{ByteSize, counted, digits};
-use pipemark_show::{Cell, Column, Fit, Grid, Note, Sheet, Style, Table};
-use pipemark_stats::verdict::Verdict;
+use pipemark_model::{ByteSize, Unit, counted, digits};
+use pipemark_show::{
+    Axis, Block, Cell, Chart, ChartKind, Column, Fit, Grid, Note, Point, Scale, Series, SeriesRole, Sheet, Style, Table,
+};
 
-use crate::result::{ExperimentKind, ExperimentResult, TuneExperiment};
+use crate::result::{ExperimentKind, ExperimentResult, PredictedGain, Prediction, TuneExperiment};
 
 /// A screened experiment within this factor of the pipeline's time makes no visible difference.
 const NO_DIFFERENCE: f64 = 1.05;
@@ -26,12 +27,41 @@ pub fn sheet(result: &ExperimentResult) -> Sheet {
             format!("output: {}", ByteSize(result.output)),
         ],
     );
+    sheet.notes(result.prediction.iter().flat_map(verdict));
     sheet.grid(stages(result));
     sheet.grid(changes(result));
     sheet.notes(sentences(result).into_iter().map(Note::plain));
     sheet.notes(result.notes.iter().map(Note::plain));
     conclusion(&mut sheet, result);
     sheet
+}
+
+/// The verdict of `why`, and whether the experiments confirm it.
+fn verdict(prediction: &Prediction) -> Vec<Note> {
+    let predicted = prediction.predicted.map(|gain| format!(" (predicted {})", predicted_text(gain)));
+    let predicted = predicted.unwrap_or_default();
+    let judged = prediction.confirmed.zip(prediction.measured).map(|(confirmed, measured)| {
+        let measured = digits(measured);
+        match (confirmed, prediction.stage) {
+            (true, Some(_)) => format!("confirmed: without the work of that stage {measured}× as fast{predicted}"),
+            (true, None) => format!("confirmed: larger pipes are {measured}× as fast{predicted}"),
+            (false, Some(_)) => {
+                format!("not confirmed: without the work of that stage {measured}× as fast{predicted}; see below")
+            }
+            (false, None) => format!("not confirmed: larger pipes are {measured}× as fast{predicted}"),
+        }
+    });
+    let text = format!("why: {}", prediction.text);
+    [Some(text), judged].into_iter().flatten().map(Note::plain).collect()
+}
+
+/// A predicted gain, such as `1.8 to 2.4`.
+fn predicted_text(gain: PredictedGain) -> String {
+    match gain.high {
+        Some(high) if high - gain.low < 0.05 => digits(gain.low),
+        Some(high) => format!("{} to {}", digits(gain.low), digits(high)),
+        None => format!("≥ {}", digits(gain.low)),
+    }
 }
 
 fn find(result: &ExperimentResult, kind: ExperimentKind, stage: usize) -> Option<&TuneExperiment> {
@@ -72,6 +102,9 @@ fn stages(result: &ExperimentResult) -> Grid {
         })
         .column(Column::figures("gain", "gain"), |stage| gain(find(result, ExperimentKind::Without, stage.number)))
         .column(Column::figures("", "interval"), |stage| interval(find(result, ExperimentKind::Without, stage.number)))
+        .column(Column::figures("predicted", "predicted"), |stage| {
+            Cell::shown(stage.predicted.map(predicted_text).unwrap_or_default())
+        })
         .grid();
     grid.labels = 2;
     grid
@@ -81,6 +114,7 @@ fn stages(result: &ExperimentResult) -> Grid {
 fn changes(result: &ExperimentResult) -> Grid {
     let is_listed = |one: &&TuneExperiment| {
         !matches!(one.kind, ExperimentKind::Without | ExperimentKind::Alone)
+            && one.failed.is_none()
             && one.gain.is_some_and(|gain| gain >= NO_DIFFERENCE || one.verdict.is_some())
     };
     let mut rows: Vec<&TuneExperiment> = result.experiments.iter().filter(is_listed).collect();
@@ -98,7 +132,7 @@ fn changes(result: &ExperimentResult) -> Grid {
         .column(Column::figures("", "interval"), |one| interval(Some(one)))
         .column(Column::words("verdict", "verdict"), |one| match one.verdict {
             Some(verdict) => Cell::of(verdict.name(), verdict.name()).style(pipemark_console::verdict::style(verdict)),
-            None => Cell::shown("one run"),
+            None => Cell::shown(counted(one.runs as usize, "run")),
         })
         .grid()
 }
@@ -146,54 +180,74 @@ fn sentences(result: &ExperimentResult) -> Vec<String> {
             digits(total)
         ));
     }
-    let is_change = |one: &&TuneExperiment| !matches!(one.kind, ExperimentKind::Without | ExperimentKind::Alone);
     let unhelpful: Vec<&str> = result
         .experiments
         .iter()
         .filter(is_change)
         .filter(|one| one.verdict.is_none() && one.same_output != Some(false))
-        .filter(|one| one.gain.is_some_and(|gain| gain < NO_DIFFERENCE) || one.seconds.is_none())
+        .filter(|one| one.gain.is_none_or(|gain| gain < NO_DIFFERENCE))
         .filter(|one| one.kind != ExperimentKind::Cpus)
         .map(|one| one.text.as_str())
         .collect();
     if !unhelpful.is_empty() {
         sentences.push(format!("no gain: {}", unhelpful.join("; ")));
     }
-    let differing: Vec<&str> =
-        result.experiments.iter().filter(|one| one.same_output == Some(false)).map(|one| one.text.as_str()).collect();
+    let differs = |one: &&TuneExperiment| one.same_output == Some(false) && one.difference.is_none();
+    let differing: Vec<&str> = result.experiments.iter().filter(differs).map(|one| one.text.as_str()).collect();
     if !differing.is_empty() {
         sentences.push(format!("omitted, because the output differs: {}", differing.join("; ")));
+    }
+    if !result.untried.is_empty() {
+        let reason = if result.interrupted { "" } else { " in the budget (use a longer --budget)" };
+        sentences.push(format!("not tried{reason}: {}", result.untried.join("; ")));
     }
     sentences
 }
 
 /// The fastest pipeline, or that there is none.
 fn conclusion(sheet: &mut Sheet, result: &ExperimentResult) {
-    if let Some(fastest) = &result.fastest {
-        let output = if fastest.same_output { "the output is the same" } else { "the output differs" };
-        let sentence = format!(
-            "fastest: {}× as fast ({} to {}), {output}: {}",
-            digits(fastest.gain),
-            digits(fastest.low),
-            digits(fastest.high),
-            fastest.changes.join("; ")
-        );
-        let notes = [Some(Note::new("", Style::Success, &sentence)), Note::command(&fastest.command)];
-        sheet.notes(notes.into_iter().flatten());
-        return;
-    }
-    let confirmed = result.experiments.iter().any(|one| one.command.is_some() && one.verdict.is_some());
-    let better_without = result
-        .experiments
-        .iter()
-        .filter(|one| one.kind == ExperimentKind::Without && one.verdict == Some(Verdict::Better))
-        .max_by(|one, other| one.gain.unwrap_or(0.0).total_cmp(&other.gain.unwrap_or(0.0)));
-    let text = match (confirmed, better_without) {
-        (true, _) => "no change was proved faster: inconclusive".to_owned(),
-        (false, Some(one)) => {
-            format!("no change with the same output was found that helps; the most would be gained {}", one.text)
-        }
-        (false, None) => "no change with the same output was found that helps".to_owned(),
+    let text = result.conclusion();
+    let Some(fastest) = &result.fastest else {
+        return sheet.notes([Note::new("", Style::Plain, &text)]);
     };
-    sheet.notes([Note::new("", Style::Plain, &text)]);
+    sheet.notes([Some(Note::new("", Style::Success, &text)), Note::command(&fastest.command)].into_iter().flatten());
+}
+
+/// The result with a chart, for a page.
+pub fn experiments(sheet: &mut Sheet, result: &ExperimentResult) {
+    sheet.heading(2, &result.pipeline);
+    sheet.blocks.extend(self::sheet(result).blocks);
+    let bars = bars(result);
+    let names = bars.iter().map(|bar| bar.0.clone()).collect();
+    let point = |(row, (name, seconds)): (usize, &(String, f64))| {
+        let figure = format!("{} s", digits(*seconds));
+        Point { x: seconds * 1e9, y: row as f64, name: name.clone(), figure, ..Point::default() }
+    };
+    let points = bars.iter().enumerate().map(point).collect();
+    let series = Series { label: String::new(), role: SeriesRole::Measured, points };
+    let x = Axis::new("time", Unit::Nanoseconds, Scale::Linear);
+    let chart = Chart::new("Time of the pipeline", ChartKind::Bars, x, Axis::named("", names), vec![series]);
+    sheet.blocks.push(Block::Chart(Box::new(chart)));
+}
+
+/// The times of the chart: as it is, without the work of each stage, and with each change.
+fn bars(result: &ExperimentResult) -> Vec<(String, f64)> {
+    const MOST: usize = 10;
+    let of = |experiments: Vec<&TuneExperiment>| {
+        let mut bars: Vec<(String, f64)> =
+            experiments.iter().filter_map(|one| Some((one.text.clone(), one.seconds?))).collect();
+        bars.truncate(MOST);
+        bars
+    };
+    let is_without = |one: &&TuneExperiment| one.kind == ExperimentKind::Without;
+    let mut changes: Vec<&TuneExperiment> = result.experiments.iter().filter(is_change).collect();
+    changes.sort_by(|one, other| other.gain.unwrap_or(0.0).total_cmp(&one.gain.unwrap_or(0.0)));
+    let mut bars = vec![("as it is".to_owned(), result.time.median)];
+    bars.extend(of(result.experiments.iter().filter(is_without).collect()));
+    bars.extend(of(changes));
+    bars
+}
+
+fn is_change(one: &&TuneExperiment) -> bool {
+    !matches!(one.kind, ExperimentKind::Without | ExperimentKind::Alone)
 }

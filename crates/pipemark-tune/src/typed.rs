@@ -77,6 +77,10 @@ impl TypedPipeline {
         Ok(TypedPipeline { stages: stages.collect(), dialect })
     }
 
+    pub fn dialect(&self) -> Dialect {
+        self.dialect
+    }
+
     /// The pipeline as typed.
     pub fn text(&self) -> String {
         self.stages.iter().map(|stage| stage.text.as_str()).collect::<Vec<_>>().join("|").trim().to_owned()

@@ -6,7 +6,7 @@ use std::io::{IsTerminal, stdin};
 use std::os::unix::fs::FileTypeExt;
 use std::path::PathBuf;
 use std::process;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use clap::Args;
 
@@ -18,7 +18,7 @@ use pipemark_console::{
     say_error,
 };
 use pipemark_host::child::Interrupt;
-use pipemark_model::{ByteSize, parse_duration};
+use pipemark_model::{ByteSize, digits, parse_duration};
 use pipemark_shell::Dialect;
 use pipemark_stats::verdict::Verdict;
 use pipemark_watch::verbs::{tune as live, why};
@@ -86,10 +86,13 @@ struct ExperimentOptions {
     format: FormatOption,
 }
 
+/// Stores the experiments in the history.
+pub type KeepExperiments<'a> = &'a dyn Fn(&ExperimentResult);
+
 /// Runs the verb.
-pub fn run(options: &TuneOptions, keep: why::Keep<'_>) -> VerbResult {
+pub fn run(options: &TuneOptions, keep: why::Keep<'_>, keep_experiments: KeepExperiments<'_>) -> VerbResult {
     match typed(options) {
-        Some(text) => experiment(options, &text?),
+        Some(text) => experiment(options, &text?, keep_experiments),
         None => live::run(&options.live, keep),
     }
 }
@@ -106,7 +109,7 @@ fn typed(options: &TuneOptions) -> Option<Result<String, ExitError>> {
     }))
 }
 
-fn experiment(options: &TuneOptions, text: &str) -> VerbResult {
+fn experiment(options: &TuneOptions, text: &str, keep: KeepExperiments<'_>) -> VerbResult {
     let own = &options.experiments;
     let json = options.live.watched.json.as_ref();
     for (destination, name) in [(json, "JSON"), (own.markdown.as_ref(), "Markdown")] {
@@ -129,6 +132,7 @@ fn experiment(options: &TuneOptions, text: &str) -> VerbResult {
     }
     let is_recorded = !own.rerun_source && pipeline.stages.len() > 1 && concern(&pipeline.stages[0]).is_some();
     refuse(&pipeline, is_recorded, own)?;
+    announce(own.budget);
     let interrupt = catch_interrupts()?;
     let mut progress = Progress::new(false);
     let conditions = RunConditions {
@@ -140,7 +144,15 @@ fn experiment(options: &TuneOptions, text: &str) -> VerbResult {
         limit: Duration::from_secs(600),
         copies: 1,
     };
-    let mut lab = Lab { conditions, interrupt: &interrupt, prepare: own.prepare.clone(), runs: 0 };
+    let begun = Instant::now();
+    let mut lab = Lab {
+        conditions,
+        interrupt: &interrupt,
+        prepare: own.prepare.clone(),
+        deadline: None,
+        runs: 0,
+        overhead: Duration::ZERO,
+    };
     let program = format!("/proc/{}/exe", process::id());
     let sample = own.sample.map_or_else(default_limit, |size| size.0);
     let recorded = if is_recorded {
@@ -166,7 +178,7 @@ fn experiment(options: &TuneOptions, text: &str) -> VerbResult {
         sample: sample.saturating_sub(used),
         threshold: criterion(own.threshold),
     };
-    let measured = engine::run(&plan, &mut lab, &mut progress);
+    let measured = engine::run(&plan, begun, &mut lab, &mut progress);
     progress.finish();
     let mut measured = measured.map_err(|stop| match stop {
         NoResult::Interrupted => ExitError::with(exit::INTERRUPTED, "interrupted; no result"),
@@ -191,13 +203,28 @@ fn experiment(options: &TuneOptions, text: &str) -> VerbResult {
         runs: measured.runs,
         interrupted: measured.interrupted,
         time: measured.time,
+        prediction: measured.prediction,
         output: measured.output,
         stages: measured.stages,
         experiments: measured.experiments,
         fastest: measured.fastest,
         notes: measured.notes,
+        untried: measured.untried,
     };
-    write(options, &result)
+    let written = write(options, &result);
+    if options.live.watched.record {
+        keep(&result);
+    }
+    written
+}
+
+/// Says what will happen before the first run.
+fn announce(budget: Option<Duration>) {
+    let limit = match budget {
+        Some(budget) => format!("for at most {} s (--budget)", digits(budget.as_secs_f64())),
+        None => "for up to a minute, or 30 times its own time if that is longer (--budget)".to_owned(),
+    };
+    say(format_args!("tune: runs the pipeline many times, {limit}; first once, to measure its time"));
 }
 
 /// Writes the results, and chooses the exit code.
@@ -330,7 +357,7 @@ fn record_source(
     let tap = PipePart::Tap { data: &path, limit, times: Some((&times_path, time)) }.command(program);
     let stages = vec![pipeline.stages[0].text.clone(), tap];
     let prepare = lab.prepare.take();
-    let begun = std::time::Instant::now();
+    let begun = Instant::now();
     let patience = time + Duration::from_secs(10);
     let ran = lab.run(&Variant { stages, ..Variant::default() }, patience, counted_only());
     lab.prepare = prepare;

@@ -46,6 +46,7 @@ fn document(trials: Vec<Record>) -> Document {
         findings: Vec::new(),
         warnings: Vec::new(),
         watched: None,
+        tuned: None,
     }
 }
 

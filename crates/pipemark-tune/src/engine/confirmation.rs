@@ -2,83 +2,124 @@
 
 use std::time::Duration;
 
-use pipemark_stats::ranking::{BySession, against, is_resolved};
+use pipemark_stats::compare::Comparison;
+use pipemark_stats::ranking::{by_round, is_settled};
 use pipemark_stats::verdict::Verdict;
 
-use super::{Experimenter, MIN_GAIN, MIN_ROUNDS, median};
+use super::{CONFIRMED, Experimenter, MIN_GAIN, MIN_ROUNDS, median};
 use crate::lab::{NoRun, RunOutput, counted_only};
 use crate::result::{ExperimentKind, Fastest, TuneExperiment};
 
-/// The number of variants that are confirmed.
-const CONFIRMED: usize = 3;
-const MAX_ROUNDS: usize = 15;
+const MAX_ROUNDS: usize = 25;
+
+/// A variant in the confirmation.
+struct Candidate {
+    /// Its place among the trials.
+    trial: usize,
+    /// The times of its rounds, which are the first ones of the confirmation.
+    times: Vec<f64>,
+    /// Whether it takes part in the next round.
+    is_active: bool,
+}
 
 impl Experimenter<'_, '_, '_> {
-    /// Measures the best variants and the pipeline as it is in interleaved rounds.
+    /// Measures the best variants and the pipeline as it is in interleaved rounds, as many as the budget allows.
     pub(super) fn confirm(&mut self) {
-        let chosen = self.choose();
-        if chosen.is_empty() || self.interrupted {
-            return;
+        let mut chosen = self.choose();
+        while chosen.len() > 1 && self.left() < MIN_ROUNDS as f64 * self.time_of_round(&chosen) {
+            chosen.pop();
         }
-        let criterion = self.plan.threshold;
-        let mut times: Vec<Vec<f64>> = vec![Vec::new(); chosen.len() + 1];
+        let candidate = |trial| Candidate { trial, times: Vec::new(), is_active: true };
+        let mut candidates: Vec<Candidate> = chosen.into_iter().map(candidate).collect();
+        let mut base = Vec::new();
         for round in 0..MAX_ROUNDS {
-            let spent: f64 = times.iter().filter_map(|times| times.last()).sum();
-            let enough = round >= MIN_ROUNDS && {
-                let all = by_round(&times);
-                is_resolved(&all, 0, criterion)
-            };
-            // The minimum is kept even if the budget is spent, unless it would take a quarter longer.
-            let late =
-                self.left() < spent && (round >= MIN_ROUNDS || self.left() + self.budget.as_secs_f64() / 4.0 < spent);
-            if enough || late {
+            let active: Vec<usize> = candidates.iter().filter(|one| one.is_active).map(|one| one.trial).collect();
+            if active.is_empty() || self.interrupted || self.left() < self.time_of_round(&active) {
                 break;
             }
-            let mut row = vec![0.0; times.len()];
-            for nth in 0..times.len() {
-                let at = (nth + round) % times.len();
-                let variant = if at == 0 { self.baseline.clone() } else { self.trials[chosen[at - 1]].variant.clone() };
-                let limit = Duration::from_secs_f64(self.base_time() * 5.0 + 5.0);
-                let label = if at == 0 { "as it is" } else { &self.trials[chosen[at - 1]].experiment.text };
-                self.progress.show(&format!("round {} of the best: {label}", round + 1));
-                match self.lab.run(&variant, limit, counted_only()) {
-                    Ok(run) if self.is_confirmed(&chosen, at, &run.output) => row[at] = run.elapsed.as_secs_f64(),
-                    Ok(_) => {
-                        self.notes.push("a confirming run had another output, so nothing is confirmed".to_owned());
-                        return;
-                    }
-                    Err(NoRun::Interrupted) => {
-                        self.interrupted = true;
-                        break;
-                    }
-                    Err(NoRun::TooSlow | NoRun::Failed(_)) => {
-                        self.notes.push("a confirming run failed, so nothing is confirmed".to_owned());
-                        return;
-                    }
+            match self.run_round(&active, round) {
+                Ok(row) => {
+                    base.push(row[0]);
+                    let running = candidates.iter_mut().filter(|one| one.is_active);
+                    running.zip(&row[1..]).for_each(|(one, time)| one.times.push(*time));
+                }
+                Err(NoRun::Interrupted) => self.interrupted = true,
+                Err(NoRun::OutOfTime) => break,
+                Err(NoRun::TooSlow | NoRun::Failed(_)) => {
+                    self.notes
+                        .push("a confirming run failed or had another output, so nothing is confirmed".to_owned());
+                    return;
                 }
             }
-            if self.interrupted {
-                break;
+            if base.len() >= MIN_ROUNDS {
+                self.stop_settled(&mut candidates, &base);
             }
-            times.iter_mut().zip(row).for_each(|(times, time)| times.push(time));
         }
-        self.judge(&chosen, &times);
+        self.judge(&candidates, &base);
+    }
+
+    fn comparison(&self, candidate: &Candidate, base: &[f64], all: usize) -> Option<Comparison> {
+        by_round(&base[..candidate.times.len()], &candidate.times, all, self.plan.threshold).ok()
+    }
+
+    /// Ends the rounds of candidates whose verdict is settled, and of pipelines to paste that aren't the best.
+    fn stop_settled(&self, candidates: &mut [Candidate], base: &[f64]) {
+        let is_pasted = |candidate: &Candidate| self.trials[candidate.trial].experiment.command.is_some();
+        let pasted = candidates.iter().filter(|one| is_pasted(one));
+        let best = pasted.map(|one| median(&one.times)).reduce(f64::min);
+        let all = candidates.len();
+        for candidate in candidates.iter_mut().filter(|one| one.is_active) {
+            let comparison = self.comparison(candidate, base, all);
+            let is_settled = comparison.is_some_and(|found| is_settled(&found, self.plan.threshold));
+            let is_beaten = is_pasted(candidate) && best.is_some_and(|best| median(&candidate.times) > best);
+            candidate.is_active = !is_settled && !is_beaten;
+        }
+    }
+
+    /// The time of a round of the chosen trials and the pipeline as it is, in seconds.
+    pub(super) fn time_of_round(&self, chosen: &[usize]) -> f64 {
+        let overhead = self.lab.overhead_of_run();
+        let variants = chosen.iter().filter_map(|at| self.trials[*at].experiment.seconds);
+        self.cost() + variants.map(|seconds| seconds + overhead).sum::<f64>()
+    }
+
+    /// Runs each chosen trial and the pipeline as it is once, in another order in each round. Returns their times, that
+    /// of the pipeline first.
+    fn run_round(&mut self, chosen: &[usize], round: usize) -> Result<Vec<f64>, NoRun> {
+        let mut row = vec![0.0; chosen.len() + 1];
+        for nth in 0..row.len() {
+            let at = (nth + round) % row.len();
+            let trial = at.checked_sub(1).map(|nth| &self.trials[chosen[nth]]);
+            let variant = trial.map_or(&self.baseline, |trial| &trial.variant).clone();
+            let limit = Duration::from_secs_f64(self.base_time() * 5.0 + 5.0);
+            let label = trial.map_or("as it is", |trial| &trial.experiment.text);
+            self.progress.show(&format!("round {} of the best: {label}", round + 1));
+            let run = self.lab.run(&variant, limit, counted_only())?;
+            if !self.is_confirmed(chosen, at, &run.output) {
+                return Err(NoRun::Failed(String::new()));
+            }
+            row[at] = run.elapsed.as_secs_f64();
+        }
+        Ok(row)
     }
 
     /// Whether a confirming run wrote what was expected; 0 stands for the pipeline as it is.
     fn is_confirmed(&self, chosen: &[usize], at: usize, output: &RunOutput) -> bool {
         match at.checked_sub(1).map(|nth| &self.trials[chosen[nth]].experiment) {
             None => output.is_same(&self.reference),
+            Some(experiment) if experiment.difference.is_some() => output.exit_code == self.reference.exit_code,
             Some(experiment) => experiment.same_output.is_none() || self.is_expected(experiment, output),
         }
     }
 
     /// The trials to confirm: the best two pipelines to paste, then the best of the others.
-    fn choose(&self) -> Vec<usize> {
+    pub(super) fn choose(&self) -> Vec<usize> {
         let gain = |at: &usize| self.trials[*at].experiment.gain.unwrap_or(0.0);
-        let mut useful: Vec<usize> = (0..self.trials.len())
-            .filter(|at| gain(at) > MIN_GAIN && self.trials[*at].experiment.kind != ExperimentKind::Alone)
-            .collect();
+        let is_useful = |at: &usize| {
+            let experiment = &self.trials[*at].experiment;
+            gain(at) > MIN_GAIN && experiment.failed.is_none() && experiment.kind != ExperimentKind::Alone
+        };
+        let mut useful: Vec<usize> = (0..self.trials.len()).filter(is_useful).collect();
         useful.sort_by(|one, other| gain(other).total_cmp(&gain(one)));
         let is_pasted = |at: &&usize| self.trials[**at].experiment.command.is_some();
         let mut chosen: Vec<usize> = useful.iter().filter(is_pasted).take(2).copied().collect();
@@ -87,20 +128,18 @@ impl Experimenter<'_, '_, '_> {
         chosen
     }
 
-    fn judge(&mut self, chosen: &[usize], times: &[Vec<f64>]) {
-        let all = by_round(times);
-        if times[0].is_empty() {
+    fn judge(&mut self, candidates: &[Candidate], base: &[f64]) {
+        if base.is_empty() {
             return;
         }
-        self.base_times.clone_from(&times[0]);
-        let Ok(comparisons) = against(&all, 0, self.plan.threshold) else { return };
-        for (nth, at) in chosen.iter().enumerate() {
-            let Some(comparison) = comparisons[nth + 1] else { continue };
-            let experiment = &mut self.trials[*at].experiment;
+        self.base_times = base.to_vec();
+        for candidate in candidates {
+            let Some(comparison) = self.comparison(candidate, base, candidates.len()) else { continue };
+            let experiment = &mut self.trials[candidate.trial].experiment;
             let gain = |change: f64| 1.0 / (1.0 + change);
-            experiment.seconds = Some(median(&times[nth + 1]));
+            experiment.seconds = Some(median(&candidate.times));
             experiment.gain = Some(gain(comparison.change));
-            experiment.runs = u32::try_from(times[nth + 1].len()).unwrap_or(u32::MAX);
+            experiment.runs = u32::try_from(candidate.times.len()).unwrap_or(u32::MAX);
             let judged = comparison.judged().filter(|(low, _)| *low > -1.0);
             (experiment.low, experiment.high) = judged.map(|(low, high)| (gain(high), gain(low))).unzip();
             experiment.verdict = judged.map(|_| comparison.verdict);
@@ -114,27 +153,22 @@ impl Experimenter<'_, '_, '_> {
         }
     }
 
+    /// The fastest pipeline that is proved faster: of those with the same output or, if there is none, of those whose
+    /// output differs in a known way.
     pub(super) fn fastest(&self) -> Option<Fastest> {
-        let proved = self.trials.iter().filter(|trial| {
-            trial.experiment.verdict == Some(Verdict::Better) && trial.experiment.same_output == Some(true)
-        });
-        let found = proved.filter_map(|trial| {
-            let TuneExperiment { command, gain, low, high, .. } = &trial.experiment;
+        let found = self.trials.iter().filter(|trial| trial.experiment.verdict == Some(Verdict::Better));
+        let found = found.filter_map(|trial| {
+            let TuneExperiment { command, gain, low, high, same_output, difference, .. } = &trial.experiment;
             Some(Fastest {
                 command: command.clone()?,
                 gain: (*gain)?,
                 low: (*low)?,
                 high: (*high)?,
-                same_output: true,
+                same_output: (*same_output)?,
+                difference: difference.clone(),
                 changes: trial.changes.clone(),
             })
         });
-        found.max_by(|one, other| one.gain.total_cmp(&other.gain))
+        found.max_by(|one, other| one.same_output.cmp(&other.same_output).then(one.gain.total_cmp(&other.gain)))
     }
-}
-
-/// The times by round. Each round gives one ratio, as a session of `ab` does, because what disturbs a round disturbs all
-/// its runs.
-fn by_round(times: &[Vec<f64>]) -> Vec<BySession> {
-    times.iter().map(|times| times.iter().map(|time| vec![*time]).collect()).collect()
 }

@@ -2,11 +2,13 @@
 //! best variants in interleaved rounds.
 
 mod confirmation;
+mod prediction;
 mod recordings;
 mod variants;
 
 use std::time::{Duration, Instant};
 
+use pipemark_causes::{PipelineEvidence, PipelineReport};
 use pipemark_console::{Progress, say};
 use pipemark_model::{Better, Estimate, digits};
 use pipemark_stats::estimate;
@@ -14,20 +16,28 @@ use pipemark_stats::verdict::Criterion;
 
 use crate::lab::{Lab, NoRun, RunOutput, Variant, VariantRun, hashed};
 use crate::recording::Recording;
-use crate::result::{ExperimentKind, Fastest, StageResult, TuneExperiment};
-use crate::rewrites::RewriteSetting;
+use crate::result::{ExperimentKind, Fastest, Prediction, StageResult, TuneExperiment};
+use crate::rewrites::{RewriteSetting, rewrites};
 use crate::typed::{TypedPipeline, quote};
 
 /// The number of rounds of a confirmation.
 const MIN_ROUNDS: usize = 5;
+/// The number of variants that are confirmed.
+const CONFIRMED: usize = 3;
+/// During the screening, the pipeline as it is runs before every fifth run.
+const BASELINE_EVERY: usize = 5;
 /// A screened remedy is worth a further look from this gain on.
 const MIN_GAIN: f64 = 1.05;
-/// The same for larger pipes, which cost memory, or another process.
+/// A remedy with at least this gain is tried together with others.
+const HARMLESS: f64 = 0.95;
+/// If the pipeline is this much faster without the work of a stage, only changes of stages that cost time are tried first.
+const CLEAR_GAIN: f64 = 1.2;
+/// The same as `MIN_GAIN` for larger pipes, which cost memory, or another process.
 const MIN_GAIN_OF_PIPES: f64 = 1.05;
 /// A screening run is aborted after this many times the pipeline's time.
 const PATIENCE: f64 = 2.0;
-/// The longest time of the pipeline itself.
-const MAX_TIME: Duration = Duration::from_secs(600);
+/// Without --budget, the longest time of the pipeline itself: ten runs of a longer one don't fit into ten minutes.
+const MAX_TIME: Duration = Duration::from_secs(60);
 
 /// How the pipeline's source runs.
 pub enum PipelineSource {
@@ -62,11 +72,13 @@ pub enum NoResult {
 /// What was measured.
 pub struct Measured {
     pub time: Estimate,
+    pub prediction: Option<Prediction>,
     pub output: u64,
     pub stages: Vec<StageResult>,
     pub experiments: Vec<TuneExperiment>,
     pub fastest: Option<Fastest>,
     pub notes: Vec<String>,
+    pub untried: Vec<String>,
     pub interrupted: bool,
     pub budget: Duration,
     pub seconds: f64,
@@ -77,26 +89,36 @@ pub struct Measured {
 struct ScreenedVariant {
     experiment: TuneExperiment,
     variant: Variant,
-    /// The times of the screening, in seconds.
-    times: Vec<f64>,
     /// The changes that it consists of.
     changes: Vec<String>,
 }
 
-/// Runs all experiments.
+/// Runs all experiments. All of them end within the budget, which begins at `begun`.
 ///
 /// # Errors
 /// If the pipeline itself fails, has another output in each run, or the user interrupts before anything is known.
-pub fn run(plan: &TunePlan<'_>, lab: &mut Lab<'_>, progress: &mut Progress) -> Result<Measured, NoResult> {
-    let begun = Instant::now();
+pub fn run(
+    plan: &TunePlan<'_>,
+    begun: Instant,
+    lab: &mut Lab<'_>,
+    progress: &mut Progress,
+) -> Result<Measured, NoResult> {
     let variant = Variant::whole(plan.runnable(&plan.pipeline).text());
     progress.show("first run of the pipeline");
-    let most = plan.budget.unwrap_or(MAX_TIME).min(MAX_TIME);
-    let first = lab.run(&variant, most, hashed(true)).map_err(|error| first_failed(error, most))?;
+    let most = plan.budget.unwrap_or(MAX_TIME);
+    lab.deadline = plan.budget.map(|budget| begun + budget);
+    let (first, evidence) = lab.watch(&variant, most, hashed(true)).map_err(|error| first_failed(error, most))?;
+    let evidence = evidence.map(|seen| PipelineEvidence {
+        pipeline: Some(plan.pipeline.text()),
+        exit_code: first.output.exit_code,
+        ..seen
+    });
+    let stages = plan.pipeline.stages.len();
     let time = first.elapsed;
     let budget = plan.budget.unwrap_or_else(|| default_budget(time));
+    lab.deadline = Some(begun + budget);
     progress.clear();
-    announce(time, budget);
+    announce(plan, time, budget);
     let mut engine = Experimenter {
         plan,
         lab,
@@ -105,11 +127,13 @@ pub fn run(plan: &TunePlan<'_>, lab: &mut Lab<'_>, progress: &mut Progress) -> R
         budget,
         reference: first.output.clone(),
         baseline: variant,
+        report: evidence.and_then(|evidence| prediction::report_on(&evidence, stages)),
         base_times: vec![time.as_secs_f64()],
         trials: Vec::new(),
-        counts: vec![None; plan.pipeline.stages.len()],
-        recordings: (0..plan.pipeline.stages.len()).map(|_| None).collect(),
+        counts: vec![None; stages],
+        recordings: (0..stages).map(|_| None).collect(),
         notes: Vec::new(),
+        untried: Vec::new(),
         interrupted: false,
         best: Best { pipeline: plan.pipeline.clone(), gain: 1.0, changes: Vec::new() },
     };
@@ -125,7 +149,7 @@ pub fn run(plan: &TunePlan<'_>, lab: &mut Lab<'_>, progress: &mut Progress) -> R
 fn first_failed(error: NoRun, most: Duration) -> NoResult {
     match error {
         NoRun::Interrupted => NoResult::Interrupted,
-        NoRun::TooSlow => NoResult::Failed(format!(
+        NoRun::TooSlow | NoRun::OutOfTime => NoResult::Failed(format!(
             "the pipeline took longer than {} s and was ended; tune a part of its input, or use a longer --budget",
             digits(most.as_secs_f64())
         )),
@@ -138,11 +162,16 @@ fn default_budget(time: Duration) -> Duration {
     (time * 30).clamp(Duration::from_secs(60), Duration::from_secs(600))
 }
 
-fn announce(time: Duration, budget: Duration) {
-    let runs = (budget.as_secs_f64() / time.as_secs_f64().max(0.01)).min(200.0);
+/// Says how many runs there will be, and how long they take at most.
+fn announce(plan: &TunePlan<'_>, time: Duration, budget: Duration) {
+    let stages = plan.pipeline.stages.len();
+    let screened = rewrites(&plan.pipeline, &plan.setting).len() + 2 * stages + 4;
+    let planned = 3 + screened + screened / BASELINE_EVERY + MIN_ROUNDS * (CONFIRMED + 1);
+    let fitting = budget.as_secs_f64() / time.as_secs_f64().max(0.01);
     say(format_args!(
-        "tune: the pipeline takes {} s; up to {runs:.0} runs in at most {:.0} s (--budget); Ctrl-C ends with what is known then",
+        "tune: the pipeline takes {} s; about {:.0} runs in at most {:.0} s (--budget); Ctrl-C ends with what is known then",
         digits(time.as_secs_f64()),
+        fitting.min(planned as f64),
         budget.as_secs_f64()
     ));
 }
@@ -159,6 +188,8 @@ struct Experimenter<'e, 'p, 'l> {
     progress: &'e mut Progress,
     begun: Instant,
     budget: Duration,
+    /// What `why` concludes from the first run.
+    report: Option<PipelineReport>,
     reference: RunOutput,
     baseline: Variant,
     base_times: Vec<f64>,
@@ -168,6 +199,8 @@ struct Experimenter<'e, 'p, 'l> {
     /// The output of each stage.
     recordings: Vec<Option<Recording>>,
     notes: Vec<String>,
+    /// Experiments that were not made, because the budget was spent or the user interrupted.
+    untried: Vec<String>,
     interrupted: bool,
     best: Best,
 }
@@ -200,6 +233,11 @@ impl TunePlan<'_> {
 
 impl Experimenter<'_, '_, '_> {
     fn warn_about_errors(&mut self, first: &VariantRun) {
+        match first.output.exit_code {
+            Some(0) => {}
+            Some(code) => self.notes.push(format!("the pipeline ends with exit code {code}, as must its variants")),
+            None => self.notes.push("a signal ends the pipeline".to_owned()),
+        }
         if !first.errors.is_empty() {
             let line = String::from_utf8_lossy(&first.errors).lines().next().unwrap_or_default().to_owned();
             self.notes.push(format!("the pipeline writes to standard error: {}", pipemark_model::neutral(&line)));
@@ -214,22 +252,35 @@ impl Experimenter<'_, '_, '_> {
         (self.budget.as_secs_f64() - self.begun.elapsed().as_secs_f64()).max(0.0)
     }
 
+    /// What a run of the pipeline as it is takes from the budget, in seconds.
+    fn cost(&self) -> f64 {
+        self.base_time() + self.lab.overhead_of_run()
+    }
+
     /// The time that the confirmation needs, at most half of the budget.
     fn reserve(&self) -> f64 {
-        let fastest = self.trials.iter().filter_map(|trial| trial.experiment.seconds).reduce(f64::min);
-        let base = self.base_time();
-        let each = fastest.unwrap_or(base).min(base);
-        (MIN_ROUNDS as f64 * (base + 2.0 * each)).min(self.budget.as_secs_f64() / 2.0)
+        let chosen = self.choose();
+        let rounds = if chosen.is_empty() { 2.0 * self.cost() } else { self.time_of_round(&chosen) };
+        (MIN_ROUNDS as f64 * rounds).min(self.budget.as_secs_f64() / 2.0)
     }
 
     /// Whether the budget has room for another screening run.
     fn has_room(&self) -> bool {
-        !self.interrupted && self.left() > self.reserve() + self.base_time()
+        !self.interrupted && self.left() > self.reserve() + self.cost()
     }
 
     fn experiment(&mut self) {
-        self.try_remedies();
+        self.run_baseline();
+        // If few runs fit into the budget, what can be pasted counts most.
+        let fitting = self.left() / self.cost();
+        let is_long = fitting < (2 * MIN_ROUNDS + 2 * self.plan.pipeline.stages.len()) as f64;
+        if is_long {
+            self.try_remedies();
+        }
         self.try_without();
+        if !is_long {
+            self.try_remedies();
+        }
         self.try_pipes();
         self.try_locale();
         self.try_alone();
@@ -239,15 +290,16 @@ impl Experimenter<'_, '_, '_> {
 
     /// Screens a variant with one run. Returns its gain.
     fn screen(&mut self, experiment: TuneExperiment, variant: Variant, changes: Vec<String>) -> Option<f64> {
-        if !self.has_room() {
-            return None;
-        }
-        if self.lab.runs.is_multiple_of(5) {
+        if self.has_room() && self.lab.runs.is_multiple_of(BASELINE_EVERY as u32) {
             self.run_baseline();
+        }
+        if !self.has_room() {
+            self.untried.push(experiment.text);
+            return None;
         }
         self.progress.show(&format!("{} runs, {:.0} s left: {}", self.lab.runs, self.left(), experiment.text));
         let compares = experiment.same_output.is_some();
-        let mut trial = ScreenedVariant { experiment, variant, times: Vec::new(), changes };
+        let mut trial = ScreenedVariant { experiment, variant, changes };
         let limit = Duration::from_secs_f64(self.base_time() * PATIENCE + 0.5);
         match self.lab.run(&trial.variant, limit, hashed(false)) {
             Ok(run) => {
@@ -257,13 +309,13 @@ impl Experimenter<'_, '_, '_> {
                 }
                 if compares && !same {
                     trial.experiment.failed = Some("its output differs".to_owned());
-                } else {
-                    trial.times.push(run.elapsed.as_secs_f64());
-                    trial.experiment.runs = 1;
                 }
+                trial.experiment.seconds = Some(run.elapsed.as_secs_f64());
+                trial.experiment.runs = 1;
             }
-            Err(NoRun::Interrupted) => {
-                self.interrupted = true;
+            Err(error @ (NoRun::Interrupted | NoRun::OutOfTime)) => {
+                self.interrupted |= error == NoRun::Interrupted;
+                self.untried.push(trial.experiment.text);
                 return None;
             }
             Err(NoRun::TooSlow) => {
@@ -272,10 +324,8 @@ impl Experimenter<'_, '_, '_> {
             }
             Err(NoRun::Failed(sentence)) => trial.experiment.failed = Some(sentence),
         }
-        let seconds = trial.times.first().copied();
-        trial.experiment.seconds = seconds;
-        trial.experiment.gain = seconds.map(|seconds| self.base_time() / seconds);
-        let gain = trial.experiment.gain;
+        trial.experiment.gain = trial.experiment.seconds.map(|seconds| self.base_time() / seconds);
+        let gain = trial.experiment.gain.filter(|_| trial.experiment.failed.is_none());
         self.trials.push(trial);
         gain
     }
@@ -291,7 +341,13 @@ impl Experimenter<'_, '_, '_> {
     fn run_baseline(&mut self) {
         let limit = Duration::from_secs_f64(self.base_time() * 5.0 + 5.0);
         match self.lab.run(&self.baseline, limit, hashed(false)) {
-            Ok(run) => self.base_times.push(run.elapsed.as_secs_f64()),
+            Ok(run) => {
+                // The first run was watched, and may have read files that weren't cached.
+                if self.base_times.len() == 1 && self.trials.is_empty() {
+                    self.base_times.clear();
+                }
+                self.base_times.push(run.elapsed.as_secs_f64());
+            }
             Err(NoRun::Interrupted) => self.interrupted = true,
             Err(_) => {}
         }
@@ -299,6 +355,9 @@ impl Experimenter<'_, '_, '_> {
 
     fn finish(mut self) -> Measured {
         self.progress.clear();
+        for trial in self.trials.iter_mut().filter(|trial| trial.experiment.failed.is_some()) {
+            (trial.experiment.seconds, trial.experiment.gain) = (None, None);
+        }
         let names = self.plan.pipeline.names();
         let stages = self.plan.pipeline.stages.iter().zip(&names).zip(&self.counts).enumerate();
         let stages = stages.map(|(at, ((stage, name), wrote))| StageResult {
@@ -306,19 +365,23 @@ impl Experimenter<'_, '_, '_> {
             name: name.clone(),
             command: stage.text.trim().to_owned(),
             wrote: *wrote,
+            predicted: self.report.as_ref().and_then(|report| prediction::predicted(report, at + 1)),
         });
         let fallback = || {
             let time = self.base_time();
             Estimate { median: time, low: None, high: None, min: time, max: time, runs: 1 }
         };
         let time = estimate::from_runs(&self.base_times).unwrap_or_else(fallback);
+        let trials: Vec<&TuneExperiment> = self.trials.iter().map(|trial| &trial.experiment).collect();
         Measured {
             time,
+            prediction: self.report.as_ref().map(|report| prediction::judged(report, &trials)),
             output: self.reference.bytes,
             stages: stages.collect(),
             fastest: self.fastest(),
             experiments: self.trials.iter().map(|trial| trial.experiment.clone()).collect(),
             notes: std::mem::take(&mut self.notes),
+            untried: std::mem::take(&mut self.untried),
             interrupted: self.interrupted,
             budget: self.budget,
             seconds: self.begun.elapsed().as_secs_f64(),
@@ -342,6 +405,7 @@ fn blank(kind: ExperimentKind, id: &str, text: String) -> TuneExperiment {
         verdict: None,
         runs: 0,
         same_output: None,
+        difference: None,
         failed: None,
     }
 }

@@ -34,13 +34,13 @@ impl Experimenter<'_, '_, '_> {
     }
 
     /// Runs stages, and returns the run; `None` if it failed. Its exit code is that of the last tap.
-    fn observe(&mut self, stages: &[String]) -> Result<Option<VariantRun>, EarlyEnd> {
+    pub(super) fn observe(&mut self, stages: &[String]) -> Result<Option<VariantRun>, EarlyEnd> {
         let variant = Variant::whole(stages.join(" | "));
         let limit = Duration::from_secs_f64(self.base_time() * 5.0 + 5.0);
         match self.lab.run(&variant, limit, hashed(true)) {
             Ok(run) => Ok(Some(run)),
             Err(NoRun::Interrupted) => Err(EarlyEnd::Interrupted),
-            Err(NoRun::TooSlow | NoRun::Failed(_)) => Ok(None),
+            Err(NoRun::TooSlow | NoRun::OutOfTime | NoRun::Failed(_)) => Ok(None),
         }
     }
 

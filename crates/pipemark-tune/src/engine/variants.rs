@@ -1,13 +1,15 @@
 //! The variants: what is tried, in which order.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use rustix::thread::{CpuSet, sched_getaffinity};
 
+use pipemark_causes::PipeFigures;
 use pipemark_model::{ByteSize, Capacity};
 
-use super::{Experimenter, MIN_GAIN, MIN_GAIN_OF_PIPES, PipelineSource, blank};
-use crate::lab::Variant;
+use super::{CLEAR_GAIN, Experimenter, HARMLESS, MIN_GAIN, MIN_GAIN_OF_PIPES, PATIENCE, PipelineSource, blank};
+use crate::lab::{NoRun, Variant, counted_only};
 use crate::parts::PipePart;
 use crate::recording::Recording;
 use crate::result::{ExperimentKind, TuneExperiment};
@@ -48,45 +50,130 @@ impl Experimenter<'_, '_, '_> {
         let mut tried = BTreeSet::new();
         loop {
             let current = self.best.pipeline.clone();
-            let applied = self.best.changes.clone();
-            let mut found: Vec<(f64, Rewrite)> = Vec::new();
-            for rewrite in rewrites(&current, &self.plan.setting) {
-                let before = current.stages[rewrite.first].text.trim().to_owned();
-                let replaces_recording = matches!(self.plan.source, PipelineSource::Recorded(_)) && rewrite.first == 0;
-                if replaces_recording || !tried.insert((rewrite.id.clone(), before, rewrite.with.clone())) {
-                    continue;
-                }
-                let changed = rewrite.apply(&current);
-                let stage = applied.is_empty().then_some(rewrite.first + 1);
-                if let Some(gain) =
-                    self.screen_change(&rewrite.id, stage, &changed, std::slice::from_ref(&rewrite.text))
-                    && gain > self.best.gain * MIN_GAIN
-                {
-                    found.push((gain, rewrite));
-                }
-            }
-            found.sort_by(|one, other| other.0.total_cmp(&one.0));
-            let Some((best_gain, best)) = found.first().cloned() else { return };
-            // All that don't change the same stages, together.
+            let mut measured = self.screen_remedies(&current, &mut tried);
+            measured.sort_by(|one, other| other.0.total_cmp(&one.0));
+            let best = measured.first().filter(|best| best.0 > self.best.gain * MIN_GAIN).cloned();
+            // If stages are equally slow, each change alone gains nothing, and all of them together do.
+            let least = if best.is_some() { MIN_GAIN } else { HARMLESS };
             let mut together: Vec<Rewrite> = Vec::new();
-            for (_, rewrite) in &found {
+            for (_, rewrite) in measured.iter().filter(|(gain, _)| *gain > self.best.gain * least) {
                 if !together.iter().any(|other| other.overlaps(rewrite)) {
                     together.push(rewrite.clone());
                 }
             }
-            let mut next = (best.apply(&current), best_gain, vec![best.text.clone()]);
+            let mut next = best.map(|(gain, rewrite)| (rewrite.apply(&current), gain, vec![rewrite.text]));
             if together.len() > 1 {
                 together.sort_by_key(|rewrite| std::cmp::Reverse(rewrite.first));
                 let combined = together.iter().fold(current.clone(), |pipeline, rewrite| rewrite.apply(&pipeline));
                 let texts: Vec<String> = together.iter().rev().map(|rewrite| rewrite.text.clone()).collect();
+                let before = next.as_ref().map_or(self.best.gain, |next| next.1);
                 if let Some(gain) = self.screen_change("together", None, &combined, &texts)
-                    && gain > best_gain * MIN_GAIN
+                    && gain > before * MIN_GAIN
                 {
-                    next = (combined, gain, texts);
+                    next = Some((combined, gain, texts));
                 }
             }
+            let Some(next) = next else { return };
             self.adopt(next.0, next.1, next.2);
         }
+    }
+
+    /// Screens each remedy that applies to a pipeline and wasn't tried before, in the order of the expected gain. Returns
+    /// the gains.
+    fn screen_remedies(&mut self, current: &TypedPipeline, tried: &mut BTreeSet<[String; 3]>) -> Vec<(f64, Rewrite)> {
+        let mut found = rewrites(current, &self.plan.setting);
+        let is_recorded = matches!(self.plan.source, PipelineSource::Recorded(_));
+        found.retain(|rewrite| !(is_recorded && rewrite.first == 0));
+        found.sort_by(|one, other| {
+            let [one, other] = [one, other].map(|rewrite| self.expected_gain(current, rewrite));
+            other.total_cmp(&one)
+        });
+        let is_first = self.best.changes.is_empty();
+        // A stage whose work costs nothing beside the slowest one can't gain.
+        let most = found.iter().map(|rewrite| self.expected_gain(current, rewrite)).fold(0.0, f64::max);
+        if is_first && most >= CLEAR_GAIN {
+            found.retain(|rewrite| self.expected_gain(current, rewrite) >= MIN_GAIN);
+        }
+        let mut measured = Vec::new();
+        for rewrite in found {
+            let before = current.stages[rewrite.first].text.trim().to_owned();
+            if !tried.insert([rewrite.id.clone(), before, rewrite.with.join("|")]) {
+                continue;
+            }
+            let stage = is_first.then_some(rewrite.first + 1);
+            let text = std::slice::from_ref(&rewrite.text);
+            let Some(gain) = self.screen_change(&rewrite.id, stage, &rewrite.apply(current), text) else {
+                self.try_with_other_output(current, &rewrite);
+                continue;
+            };
+            measured.push((gain, rewrite, self.trials.len() - 1));
+        }
+        // A second run, because the first may have been disturbed.
+        let least = self.best.gain * HARMLESS;
+        for (gain, _, trial) in measured.iter_mut().filter(|one| one.0 > least) {
+            *gain = self.screen_again(*trial);
+        }
+        measured.into_iter().map(|(gain, rewrite, _)| (gain, rewrite)).collect()
+    }
+
+    /// Runs a screened variant again, and takes its shortest time. Returns its gain.
+    fn screen_again(&mut self, trial: usize) -> f64 {
+        let before = self.trials[trial].experiment.gain.unwrap_or(0.0);
+        if !self.has_room() {
+            return before;
+        }
+        let variant = self.trials[trial].variant.clone();
+        self.progress.show(&format!("again: {}", self.trials[trial].experiment.text));
+        let limit = Duration::from_secs_f64(self.base_time() * PATIENCE + 0.5);
+        let ran = self.lab.run(&variant, limit, counted_only());
+        let base = self.base_time();
+        let experiment = &mut self.trials[trial].experiment;
+        match (ran, experiment.seconds) {
+            (Ok(run), Some(seconds)) => {
+                experiment.runs += 1;
+                experiment.seconds = Some(seconds.min(run.elapsed.as_secs_f64()));
+                experiment.gain = experiment.seconds.map(|seconds| base / seconds);
+            }
+            (Err(NoRun::Interrupted), _) => self.interrupted = true,
+            _ => {}
+        }
+        self.trials[trial].experiment.gain.unwrap_or(before)
+    }
+
+    /// Judges a change whose output differed: if its output becomes the same by the command that the rewrite names, the
+    /// change may be proposed, but isn't combined with others.
+    fn try_with_other_output(&mut self, current: &TypedPipeline, rewrite: &Rewrite) {
+        let Some((compare, changes)) = rewrite.compare.as_ref().zip(rewrite.changes.as_ref()) else { return };
+        let Some(at) = self.trials.len().checked_sub(1) else { return };
+        let is_slow = self.trials[at].experiment.gain.is_none_or(|gain| gain < MIN_GAIN);
+        if is_slow || self.trials[at].experiment.same_output != Some(false) || !self.has_room() {
+            return;
+        }
+        let mut output_of = |pipeline: &TypedPipeline| {
+            let texts = [self.plan.runnable(pipeline).text(), compare.clone()];
+            Some(self.observe(&texts).ok()??.output)
+        };
+        let outputs = [output_of(current), output_of(&rewrite.apply(current))];
+        let experiment = &mut self.trials[at].experiment;
+        if let [Some(old), Some(new)] = outputs
+            && old.has_same_content(&new)
+        {
+            experiment.difference = Some(format!("{changes}; after '{compare}' it is the same"));
+            experiment.failed = None;
+        }
+    }
+
+    /// The gain of the pipeline without the work of the stages that a rewrite changes, as far as it was measured.
+    fn expected_gain(&self, current: &TypedPipeline, rewrite: &Rewrite) -> f64 {
+        let typed = &self.plan.pipeline.stages;
+        let changed = current.stages[rewrite.first..=rewrite.last].iter();
+        let places = changed.filter_map(|stage| typed.iter().position(|one| one.text.trim() == stage.text.trim()));
+        let without = |place: usize| {
+            let mut trials = self.trials.iter().map(|trial| &trial.experiment);
+            let found = trials.find(|one| one.kind == ExperimentKind::Without && one.stage == Some(place + 1));
+            found.filter(|one| one.failed.is_none())?.gain
+        };
+        places.filter_map(without).product()
     }
 
     /// Replays the output of each stage instead of running it.
@@ -157,10 +244,13 @@ impl Experimenter<'_, '_, '_> {
             ("relay-capacity", "pipemark relay --capacity 1m", "a pipe of 1 MiB"),
             ("relay-buffer", "pipemark relay --buffer 64m", "a buffer of 64 MiB"),
         ];
-        for at in 0..self.best.pipeline.stages.len() - 1 {
+        // From the last pipe on, so that the places of the others don't change.
+        for at in self.pipes_with_bursts().into_iter().rev() {
             for (id, relay, what) in RELAYS {
                 let current = self.best.pipeline.clone();
-                let from = current.stages[at].clone();
+                let Some(from) = current.stages.get(at).filter(|_| at + 1 < current.stages.len()).cloned() else {
+                    continue;
+                };
                 let names = current.names();
                 let changed = current.replaced(at, at, &[from.text.trim().to_owned(), relay.to_owned()]);
                 let text = format!("{what} between {} and {}", names[at], names[at + 1]);
@@ -172,6 +262,26 @@ impl Experimenter<'_, '_, '_> {
                 }
             }
         }
+    }
+
+    /// The pipes at which both ends wait in turn, each by the place of its writer: at most two.
+    fn pipes_with_bursts(&self) -> Vec<usize> {
+        const MIN_WAITS: f64 = 0.1;
+        const MOST: usize = 2;
+        let stages = &self.best.pipeline.stages;
+        let Some(report) = &self.report else { return (0..stages.len() - 1).take(MOST).collect() };
+        let waits = |pipe: &PipeFigures| pipe.writer_waits.min(pipe.reader_waits);
+        let mut pipes: Vec<&PipeFigures> =
+            report.pipes.iter().filter(|pipe| pipe.to == pipe.from + 1 && waits(pipe) >= MIN_WAITS).collect();
+        pipes.sort_by(|one, other| waits(other).total_cmp(&waits(one)));
+        let typed = &self.plan.pipeline.stages;
+        let place = |pipe: &PipeFigures| {
+            let writer = typed.get(pipe.from.checked_sub(1)?)?.text.trim();
+            stages.iter().position(|stage| stage.text.trim() == writer)
+        };
+        let mut places: Vec<usize> = pipes.into_iter().take(MOST).filter_map(place).collect();
+        places.sort_unstable();
+        places
     }
 
     /// Runs the pipeline with LC_ALL=C, which shows what the locale costs.

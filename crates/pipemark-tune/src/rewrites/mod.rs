@@ -1,16 +1,16 @@
-//! Changes of a pipeline that keep its output, by what is known about the programs. Each is tried, and its output
-//! compared. Pure.
+//! Changes of a pipeline that keep its output, by what is known about the programs: rows of the table of remedies, and
+//! rules for neighbouring stages. Each is tried, and its output compared. Pure.
 
-mod calls;
+mod batches;
 mod programs;
 mod site;
 mod sorting;
+mod table;
 
-use calls::{batch_xargs, larger_blocks, omit_unbuffering, parallel_xargs};
-use programs::{
-    bytes_instead_of_characters, count_in_grep, decompress_faster, file_instead_of_cat, fixed_strings, mawk, quit_early,
-};
-use sorting::{count_without_sort, filter_before_sort, sort_memory, unique_in_sort, unique_without_sort};
+use batches::batch_xargs;
+use programs::{count_in_grep, file_instead_of_cat, fixed_strings, quit_early};
+use sorting::{count_without_sort, filter_before_sort, unique_in_sort, unique_without_sort};
+use table::remedies_of_table;
 
 use crate::typed::TypedPipeline;
 
@@ -26,26 +26,20 @@ pub fn rewrites(pipeline: &TypedPipeline, setting: &RewriteSetting<'_>) -> Vec<R
             found.extend(rule(&site));
         }
     }
-    found.retain(|rewrite: &Rewrite| rewrite.needs.as_ref().is_none_or(|program| (setting.is_installed)(program)));
+    found.retain(|rewrite: &Rewrite| rewrite.needs.iter().all(|program| (setting.is_installed)(program)));
     found
 }
 
 type RewriteRule = fn(&Site<'_>) -> Vec<Rewrite>;
 
 /// The rules, those with the largest expected gain first.
-const RULES: [RewriteRule; 16] = [
+const RULES: [RewriteRule; 10] = [
     count_without_sort,
     unique_without_sort,
     filter_before_sort,
     batch_xargs,
-    parallel_xargs,
-    larger_blocks,
-    omit_unbuffering,
-    decompress_faster,
+    remedies_of_table,
     quit_early,
-    bytes_instead_of_characters,
-    mawk,
-    sort_memory,
     unique_in_sort,
     count_in_grep,
     file_instead_of_cat,
@@ -57,7 +51,8 @@ mod tests {
     use super::*;
 
     fn changed(text: &str, locale: Locale) -> Vec<(String, String)> {
-        let setting = RewriteSetting { cpus: 2, locale, is_installed: &|program| program == "pigz", awk_is_gawk: true };
+        let setting =
+            RewriteSetting { cpus: 2, locale, is_installed: &|program| program != "lbzip2", awk_is_gawk: true };
         let pipeline = TypedPipeline::parse(text, pipemark_shell::Dialect::Posix).unwrap();
         rewrites(&pipeline, &setting)
             .iter()
@@ -100,30 +95,50 @@ mod tests {
 
     #[test]
     fn programs_and_options_are_replaced_where_they_stand() {
-        assert_eq!(of("zcat a*.gz | wc", "decompress-pigz").as_deref(), Some("pigz -dc a*.gz | wc"));
-        assert_eq!(of("zcat a.gz | wc", "decompress-igzip"), None, "not installed");
+        assert_eq!(of("zcat a*.gz | wc", "zcat-igzip").as_deref(), Some("igzip -dc a*.gz | wc"));
+        assert_eq!(of("bzcat a.bz2 | wc", "bzcat-lbzip2"), None, "not installed");
         assert_eq!(
-            of("x | grep --line-buffered 'y  z' | wc", "omit-unbuffering").as_deref(),
+            of("x | grep --line-buffered 'y  z' | wc", "grep-no-line-buffered").as_deref(),
             Some("x | grep 'y  z' | wc")
         );
         assert_eq!(of("x | xargs -n 1 md5sum", "xargs-batch").as_deref(), Some("x | xargs md5sum"));
         assert_eq!(of("x | xargs -n1 wc", "xargs-batch"), None);
         assert_eq!(of("x | sed -n 5p", "quit-early").as_deref(), Some("x | sed -n '5p;5q'"));
         assert_eq!(of("x | sort", "sort-memory").as_deref(), Some("x | sort -S 25%"));
+        assert_eq!(of("x | xargs -n 9 wc | sort", "xargs-p").as_deref(), Some("x | xargs -P $(nproc) -n 9 wc | sort"));
+        assert_eq!(of("x | awk '{ print $1 }' | y", "awk-mawk").as_deref(), Some("x | mawk '{ print $1 }' | y"));
+        assert_eq!(of("x | awk '{ print length }' | y", "awk-mawk"), None);
         assert_eq!(of("x | grep a | wc -l", "count-in-grep").as_deref(), Some("x | grep -c a"));
-        assert_eq!(of("x | dd bs=512 | y", "dd-blocks").as_deref(), Some("x | dd bs=64k | y"));
-        assert_eq!(of("x | dd bs=1 skip=1000 | y", "dd-blocks"), None);
+        assert_eq!(of("x | dd bs=512 | y", "dd-bs").as_deref(), Some("x | dd bs=32k | y"));
+        assert_eq!(of("x | dd bs=1 skip=1000 | y", "dd-bs"), None);
     }
 
     #[test]
     fn bytes_are_tried_only_where_they_give_the_same() {
         let of = |text: &str, locale| {
-            changed(text, locale).into_iter().filter(|(id, _)| id == "bytes").map(|(_, text)| text).collect::<Vec<_>>()
+            let found = changed(text, locale).into_iter().filter(|(id, _)| id.ends_with("-lc-all-c"));
+            found.map(|(_, text)| text).collect::<Vec<_>>()
         };
         assert_eq!(of("x | sort | uniq -c | sort -rn", Locale::Language)[0], "x | LC_ALL=C sort | uniq -c | sort -rn");
         assert!(of("x | sort", Locale::Language).is_empty() && of("x | sort", Locale::Bytes).is_empty());
         assert_eq!(of("x | sort", Locale::CodePoints).len(), 1);
-        assert!(of("grep 'a.b'", Locale::Language).is_empty() && of("grep ä", Locale::Language).is_empty());
+        assert_eq!(of("x | awk -F, '{ print $1 }'", Locale::Language).len(), 1);
+        assert!(of("x | grep -i 'a.b'", Locale::Language).is_empty() && of("grep -o ä", Locale::Language).is_empty());
+    }
+
+    #[test]
+    fn a_remedy_that_changes_bytes_is_compared_by_its_command() {
+        let setting = RewriteSetting { cpus: 2, locale: Locale::Bytes, is_installed: &|_| true, awk_is_gawk: true };
+        let compared = |text: &str, id: &str| {
+            let pipeline = TypedPipeline::parse(text, pipemark_shell::Dialect::Posix).unwrap();
+            let found = rewrites(&pipeline, &setting).into_iter().find(|rewrite| rewrite.id == id)?;
+            Some(found.compare)
+        };
+        assert_eq!(compared("x | gzip -9", "gzip-pigz"), Some(Some("gzip -dc".to_owned())));
+        assert_eq!(compared("x | gzip -9 | y", "gzip-pigz"), Some(None));
+        assert_eq!(compared("x | xargs -n 1 wc", "xargs-p"), Some(Some("LC_ALL=C sort".to_owned())));
+        assert_eq!(compared("x | xargs -n 1 wc | sort", "xargs-p"), Some(None));
+        assert_eq!(compared("x | csvsort", "csvkit-no-inference"), None);
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! A stage at which rules are tried, and the change that a rule makes there. Pure.
 
-use crate::typed::{TypedCommand, TypedPipeline, TypedStage, TypedWord};
+use crate::typed::{TypedCommand, TypedPipeline, TypedStage};
 
 /// What decides which changes are possible and useful here.
 pub struct RewriteSetting<'a> {
@@ -50,8 +50,12 @@ pub struct Rewrite {
     pub with: Vec<String>,
     /// What it does, as a clause.
     pub text: String,
-    /// A program that must be installed.
-    pub needs: Option<String>,
+    /// Programs that must be installed.
+    pub needs: Vec<String>,
+    /// How the output changes; `None` if it doesn't.
+    pub changes: Option<String>,
+    /// A command after which the outputs with and without the change are the same.
+    pub compare: Option<String>,
 }
 
 impl Rewrite {
@@ -89,7 +93,16 @@ impl<'a> Site<'a> {
     }
 
     pub fn rewrite(&self, id: &str, stages: usize, with: Vec<String>, text: impl Into<String>) -> Rewrite {
-        Rewrite { id: id.to_owned(), first: self.at, last: self.at + stages - 1, with, text: text.into(), needs: None }
+        Rewrite {
+            id: id.to_owned(),
+            first: self.at,
+            last: self.at + stages - 1,
+            with,
+            text: text.into(),
+            needs: Vec::new(),
+            changes: None,
+            compare: None,
+        }
     }
 
     /// The stage's text with another beginning instead of its first word.
@@ -98,20 +111,6 @@ impl<'a> Site<'a> {
         let first = &command.words[0].text;
         match typed.find(first.as_str()) {
             Some(at) => format!("{}{program}{}", &typed[..at], &typed[at + first.len()..]),
-            None => typed.to_owned(),
-        }
-    }
-
-    /// The stage's text without one of its words.
-    pub fn without_word(&self, word: &TypedWord) -> String {
-        let typed = self.pipeline.stages[self.at].text.trim();
-        let at = typed.match_indices(&word.text).map(|(at, _)| at).find(|&at| {
-            let before = typed[..at].chars().next_back().is_none_or(char::is_whitespace);
-            let after = typed[at + word.text.len()..].chars().next().is_none_or(char::is_whitespace);
-            before && after
-        });
-        match at {
-            Some(at) => format!("{}{}", &typed[..at], typed[at + word.text.len()..].trim_start()).trim_end().to_owned(),
             None => typed.to_owned(),
         }
     }

@@ -82,15 +82,3 @@ pub(super) fn filter_before_sort(site: &Site<'_>) -> Vec<Rewrite> {
         site.rewrite("filter-before-sort", 2, with, format!("{} before sort, so that less is sorted", filter.program()))
     }))
 }
-
-/// sort with more memory: on a pipe, it begins with little, and merges temporary files.
-pub(super) fn sort_memory(site: &Site<'_>) -> Vec<Rewrite> {
-    let found = site.literal(0).filter(|command| {
-        let has = |begin: &str| command.arguments().iter().any(|word| word.value.starts_with(begin));
-        command.program() == "sort" && !["-S", "--buffer-size", "-m", "-c", "-C"].iter().any(|option| has(option))
-    });
-    one(found.map(|command| {
-        let with = site.with_program(command, &format!("{} -S 25%", command.words[0].text));
-        site.rewrite("sort-memory", 1, vec![with], "sort starts with more memory")
-    }))
-}
