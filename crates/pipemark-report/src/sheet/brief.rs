@@ -9,6 +9,7 @@ use pipemark_model::{
     three_digits,
 };
 use pipemark_show::{Block, Cell, Characters, Colour, Column, Fit, Grid, Note, Sheet, Style, Terminal};
+use pipemark_tune::sheet::sheet as tune_sheet;
 use pipemark_watch::sheet::why;
 
 use crate::sheet::brief::tables::{
@@ -19,9 +20,9 @@ use crate::sheet::experiment::{MeasuredExperiment, trials_by_experiment};
 use crate::sheet::marks::{legend_in_brief, uncertainty_marks};
 use crate::sheet::matrix::without_transfer;
 use crate::sheet::summary::summary;
-use crate::sheet::watched;
 use crate::sheet::words::{self, interval, missing};
 use crate::sheet::{cpu_map, gains, matrix};
+use crate::sheet::{tuned, watched};
 
 /// The largest number of lines of the sheet, on a terminal of 80 columns.
 const MAX_LINES: usize = 45;
@@ -44,6 +45,11 @@ const MAX_REASONS: usize = 2;
 pub fn brief(document: &Document, pointers: &[String]) -> Sheet {
     if let Some(watched) = watched(document) {
         let mut sheet = why(&watched);
+        sheet.text(Style::Aside, pointers);
+        return sheet;
+    }
+    if let Some(tuned) = tuned(document) {
+        let mut sheet = tune_sheet(&tuned);
         sheet.text(Style::Aside, pointers);
         return sheet;
     }

@@ -2,10 +2,9 @@
 
 use pipemark_model::Document;
 use pipemark_show::{Note, Sheet, Style};
-use pipemark_watch::sheet::timeline;
 
+use crate::sheet::add_pipeline;
 use crate::sheet::experiment::{MeasuredExperiment, trials_by_experiment};
-use crate::sheet::watched;
 use crate::sheet::{cpu_map, gains, marks, matrix, words};
 
 /// The sheet of a document, as shown after a measurement.
@@ -15,7 +14,7 @@ pub fn document(document: &Document) -> Sheet {
     sheet.text(Style::Plain, words::host(document));
     sheet.text(Style::Aside, words::method(document));
     sheet.text(Style::Caution, words::partial(document));
-    watched(document).iter().for_each(|watched| timeline(&mut sheet, watched));
+    add_pipeline(&mut sheet, document);
     let trials = trials_by_experiment(document);
     for about in &document.experiments {
         let Some(experiment) = MeasuredExperiment::of(document, about, &trials) else { continue };

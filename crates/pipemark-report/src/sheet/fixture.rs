@@ -206,6 +206,7 @@ fn document(suite: &str, title: &str, trials: Vec<Record>) -> Document {
         findings: Vec::new(),
         warnings: Vec::new(),
         watched: None,
+        tuned: None,
     }
 }
 

@@ -21,11 +21,26 @@ pub use document::document;
 pub use report::{main_charts, report};
 
 use pipemark_model::Document;
+use pipemark_show::Sheet;
+use pipemark_tune::result::ExperimentResult;
+use pipemark_tune::sheet::experiments;
 use pipemark_watch::PipelineReport;
+use pipemark_watch::sheet::timeline;
 
 /// The report of a watched pipeline; `None` if the document has none.
 fn watched(document: &Document) -> Option<PipelineReport> {
     document.watched.as_ref().and_then(|watched| PipelineReport::from_record(watched).ok())
+}
+
+/// The experiments on a pipeline; `None` if the document has none.
+fn tuned(document: &Document) -> Option<ExperimentResult> {
+    document.tuned.as_ref().and_then(|tuned| ExperimentResult::from_record(tuned).ok())
+}
+
+/// Adds the charts and tables of a pipeline of the user's own, if the document is about one.
+fn add_pipeline(sheet: &mut Sheet, document: &Document) {
+    watched(document).iter().for_each(|watched| timeline(sheet, watched));
+    tuned(document).iter().for_each(|tuned| experiments(sheet, tuned));
 }
 
 #[cfg(test)]

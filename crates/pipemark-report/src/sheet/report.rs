@@ -6,12 +6,11 @@ use pipemark_model::{Document, Finding, Nanos, counted};
 use pipemark_show::{Block, Chart, Column, Fit, Grid, Note, Row, RowGroup, Sheet, Style};
 use pipemark_stats::diff::{Diff, SideInput};
 use pipemark_stats::verdict::Criterion;
-use pipemark_watch::sheet::timeline;
 
 use crate::sheet::charts::{Section, charts, labels, over_time};
 use crate::sheet::document::{heading, tables};
 use crate::sheet::experiment::{MeasuredExperiment, trials_by_experiment};
-use crate::sheet::watched;
+use crate::sheet::{add_pipeline, tuned, watched};
 use crate::sheet::{comparison, marks, summary, words};
 
 /// The whole content of the documents. The main figures and one chart come first. Findings that aren't shown elsewhere
@@ -53,8 +52,8 @@ pub fn report(documents: &[Document]) -> Sheet {
         charts.extend(over_time(section, &labels));
         drawn.push(charts);
     }
-    documents.iter().filter_map(watched).for_each(|watched| timeline(&mut sheet, &watched));
-    if documents.iter().all(|document| document.watched.is_some()) {
+    documents.iter().for_each(|document| add_pipeline(&mut sheet, document));
+    if documents.iter().all(Document::is_of_pipeline) {
         return sheet;
     }
     sheet.heading(2, "In brief");
@@ -153,7 +152,7 @@ fn changes(sheet: &mut Sheet, [base, new]: [&Document; 2], labels: &[String]) {
 pub fn main_charts(documents: &[Document]) -> Sheet {
     let labels = labels(documents);
     let mut sheet = Sheet::default();
-    documents.iter().filter_map(watched).for_each(|watched| timeline(&mut sheet, &watched));
+    documents.iter().for_each(|document| add_pipeline(&mut sheet, document));
     for section in Section::all(documents) {
         let mut charts = charts(&section, documents, &labels);
         if let Some(title) = charts.first().map(|chart| chart.title.clone()) {
@@ -174,9 +173,12 @@ fn measurement_facts(document: &Document) -> Vec<String> {
     let trials = document.trials.iter().filter(|record| record.estimate.is_some()).count();
     let runs: usize = document.trials.iter().map(|record| record.samples.len()).sum();
     let started = words::time(&document.started);
-    let mut facts = match watched(document) {
-        Some(watched) => vec![format!("sampled {} times in {}", watched.samples, Nanos(document.elapsed_ns))],
-        None => {
+    let mut facts = match (watched(document), tuned(document)) {
+        (Some(watched), _) => vec![format!("sampled {} times in {}", watched.samples, Nanos(document.elapsed_ns))],
+        (None, Some(tuned)) => {
+            vec![format!("{} in {}", counted(tuned.runs as usize, "run"), Nanos(document.elapsed_ns))]
+        }
+        (None, None) => {
             let (trials, runs) = (counted(trials, "trial"), counted(runs, "run"));
             vec![format!("{trials}, {runs} in {}", Nanos(document.elapsed_ns))]
         }

@@ -4,7 +4,7 @@ use clap::Args;
 
 use pipemark_console::verdict::{criterion, threshold, verdict_code};
 use pipemark_console::{ExitError, ExportOptions, Format, VerbResult, WordChoice, exit, github, one_of, say};
-use pipemark_model::{Better, Settings, Value, neutral};
+use pipemark_model::{Better, Document, Settings, Value, neutral};
 use pipemark_report::sheet;
 use pipemark_stats::diff::{Diff, SideInput};
 use pipemark_stats::verdict::Verdict;
@@ -132,9 +132,9 @@ fn report(options: &CompareOptions) -> Result<Diff, ExitError> {
     }
     let read = |name: &String| {
         let documents = read::sessions(name, &options.db)?;
-        match documents.iter().any(|document| document.watched.is_some()) {
+        match documents.iter().any(Document::is_of_pipeline) {
             true => Err(ExitError::usage(format_args!(
-                "{} is a recording of 'pipemark why'; expected a measurement by 'pipemark run', bw, latency or chain",
+                "{} is a recording of 'pipemark why' or 'tune'; expected a measurement by 'pipemark run', bw, latency or chain",
                 neutral(name)
             ))),
             false => Ok(documents),

@@ -44,7 +44,7 @@ use pipemark_console::{Destination, ExitError, VerbResult, finish, say};
 use pipemark_model::nearest;
 
 use completions::CompletedShell;
-use output::save_watched_report;
+use output::{save_experiments, save_watched_report};
 
 #[derive(Parser)]
 #[command(
@@ -117,7 +117,7 @@ verbs! {
     /// Show a running pipeline on a live screen
     Watch(pipemark_watch::verbs::watch::WatchOptions) "watch" pipemark_watch::verbs::watch::EXAMPLES, |options| pipemark_watch::verbs::watch::run(options, &save_watched_report);
     /// Try changes of a pipeline, and print the fastest one; try larger pipes in a running pipeline
-    Tune(Box<pipemark_tune::verb::TuneOptions>) "tune" pipemark_tune::verb::EXAMPLES, |options| pipemark_tune::verb::run(options, &save_watched_report);
+    Tune(Box<pipemark_tune::verb::TuneOptions>) "tune" pipemark_tune::verb::EXAMPLES, |options| pipemark_tune::verb::run(options, &save_watched_report, &save_experiments);
     /// Write results as an HTML page, or draw them in the terminal
     Report(report::ReportOptions) "report" examples!("report"), report::run;
     /// List suites, links, methods and this machine's properties

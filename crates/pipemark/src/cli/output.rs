@@ -13,6 +13,7 @@ use pipemark_model::{Document, METHOD, Nanos, SCHEMA, Stopped, WORKLOAD, neutral
 use pipemark_report::{export, sheet};
 use pipemark_show::{Attachment, html};
 
+use pipemark_tune::result::ExperimentResult;
 use pipemark_watch::PipelineReport;
 
 use crate::store::{History, Id};
@@ -157,7 +158,28 @@ pub fn save_watched_report(report: &PipelineReport) {
         watched: Some(watched),
         ..empty_document()
     };
-    if let Some(id) = save_document(&document, &KeepOptions::default()) {
+    save_pipeline(&document);
+}
+
+/// Saves the experiments on a pipeline.
+pub fn save_experiments(result: &ExperimentResult) {
+    let elapsed = Duration::from_secs_f64(result.seconds);
+    let Ok(tuned) = result.record() else { return };
+    let document = Document {
+        suite: "tune".to_owned(),
+        title: result.pipeline.clone(),
+        started: jiff::Timestamp::now().checked_sub(elapsed).unwrap_or_default().to_string(),
+        elapsed_ns: Nanos::from(elapsed).0,
+        host: pipemark_host::survey(),
+        tuned: Some(tuned),
+        partial: result.interrupted,
+        ..empty_document()
+    };
+    save_pipeline(&document);
+}
+
+fn save_pipeline(document: &Document) {
+    if let Some(id) = save_document(document, &KeepOptions::default()) {
         say(format_args!("recorded as run {id}; charts: 'pipemark report {id}'"));
     }
 }

@@ -6,6 +6,7 @@ use std::str::FromStr;
 use jiff::Timestamp;
 
 use pipemark_model::{Document, Mode, Nanos, Record, Status, Throughput};
+use pipemark_tune::result::ExperimentResult;
 use pipemark_watch::PipelineReport;
 
 use crate::store::HistoryError;
@@ -110,13 +111,16 @@ impl Entry {
             trials: count(trials().count()),
             measured: count(trials().filter(|record| record.estimate.is_some()).count()),
             outcome: outcome(document),
-            headline: document
-                .watched
-                .as_ref()
-                .and_then(|watched| PipelineReport::from_record(watched).ok())
-                .map_or_else(|| headline(trials()), |watched| watched.verdict.text),
+            headline: of_pipeline(document).unwrap_or_else(|| headline(trials())),
         })
     }
+}
+
+/// What was found of a pipeline of the user's own; `None` for other documents.
+fn of_pipeline(document: &Document) -> Option<String> {
+    let watched = document.watched.as_ref().and_then(|watched| PipelineReport::from_record(watched).ok());
+    let tuned = document.tuned.as_ref().and_then(|tuned| ExperimentResult::from_record(tuned).ok());
+    watched.map(|watched| watched.verdict.text).or_else(|| tuned.map(|tuned| tuned.conclusion()))
 }
 
 fn outcome(document: &Document) -> EntryOutcome {
@@ -124,7 +128,7 @@ fn outcome(document: &Document) -> EntryOutcome {
     if any(|record| record.verified == Some(false)) {
         EntryOutcome::NotVerified
     } else if any(|record| record.status == Status::Failed)
-        || !any(|record| record.status == Status::Ok) && document.watched.is_none()
+        || !any(|record| record.status == Status::Ok) && !document.is_of_pipeline()
     {
         EntryOutcome::Failed
     } else if document.partial {

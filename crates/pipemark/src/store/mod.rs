@@ -16,6 +16,7 @@ use jiff::Timestamp;
 use rusqlite::{Connection, OpenFlags, Params, Row, TransactionBehavior, params};
 
 use pipemark_model::{Document, Job};
+use pipemark_tune::result::ExperimentResult;
 use pipemark_watch::PipelineReport;
 
 pub use entry::{Entry, EntryOutcome, Filter, Id};
@@ -64,6 +65,9 @@ pub fn parse(json: &str) -> serde_json::Result<Document> {
     let document: Document = serde_json::from_str(json)?;
     if let Some(watched) = &document.watched {
         PipelineReport::from_record(watched)?;
+    }
+    if let Some(tuned) = &document.tuned {
+        ExperimentResult::from_record(tuned)?;
     }
     Ok(document)
 }
