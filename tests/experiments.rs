@@ -4,11 +4,12 @@
 use std::fs;
 use std::path::Path;
 use std::process::Command;
+use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
 use serde_json::Value;
 
-use crate::program::{PIPEMARK, ProgramOutput, RunningProgram, eventually, file, pipemark, run};
+use crate::program::{PIPEMARK, ProgramOutput, RunningProgram, eventually, file, pipemark, report_skip, run};
 
 const COUNT: &str = "cut -d' ' -f1 | sort | uniq -c | sort -rn | head";
 
@@ -55,6 +56,70 @@ fn the_fastest_pipeline_has_the_same_output() {
         experiments.iter().filter(|one| one["same_output"] == true).filter_map(|one| one["command"].as_str());
     for command in commands.chain(result["fastest"]["command"].as_str()) {
         assert_eq!(output_of(command), expected, "{command}");
+    }
+}
+
+#[test]
+fn the_budget_is_kept_and_what_was_not_tried_is_listed() {
+    let input = words(200_000);
+    let pipeline = format!("cat {} | {COUNT}", input.path().display());
+    let begun = Instant::now();
+    let short = result(&pipeline, &["--budget", "2s"]);
+    // All experiments take much longer than this.
+    assert!(short["seconds"].as_f64() < Some(10.0) && begun.elapsed() < Duration::from_secs(30), "{short}");
+    assert!(!short["untried"].as_array().unwrap().is_empty(), "{short}");
+    // A command before each run counts too.
+    let prepared = result(&pipeline, &["--budget", "3s", "--prepare", "sleep 0.3"]);
+    assert!(prepared["seconds"].as_f64() < Some(10.0) && prepared["runs"].as_u64() <= Some(20), "{prepared}");
+    let ended = tune("sleep 30 | cat", &["--budget", "1s", "--yes", "--rerun-source"]);
+    assert_eq!(ended.code(), Some(1), "{}", ended.stderr);
+    assert!(ended.stderr.contains("longer than 1") && ended.stderr.contains("--budget"), "{}", ended.stderr);
+}
+
+#[test]
+fn the_runs_are_announced_before_they_begin() {
+    let ended = tune("seq 1000 | sort -n | wc -l", &["--budget", "2s"]);
+    let lines: Vec<&str> = ended.stderr.lines().filter(|line| line.starts_with("tune: ")).collect();
+    assert!(lines[0].contains("many times") && lines[0].contains("at most 2"), "{}", ended.stderr);
+    assert!(lines[1].contains("runs in at most 2 s"), "{}", ended.stderr);
+}
+
+#[test]
+fn the_verdict_of_why_is_compared_with_the_experiments() {
+    let shown = "(sleep 0.01; seq 1000000) | sort -rn | tail -n 1";
+    let found = result(shown, &["--budget", "20s", "--yes", "--rerun-source"]);
+    let prediction = &found["prediction"];
+    assert!(prediction["text"].as_str().is_some_and(|text| !text.is_empty()), "{found}");
+    let stages = found["stages"].as_array().unwrap();
+    assert!(stages.iter().any(|stage| stage["predicted"]["low"].as_f64() >= Some(1.0)), "{found}");
+}
+
+#[test]
+fn why_ends_with_the_call_of_tune() {
+    let input = words(300_000);
+    let pipeline = format!("cat {} | sort | uniq -c", input.path().display());
+    let ended = pipemark(&["why", "--json", "-", &pipeline]);
+    let report: Value = ended.stdout.lines().last().map(|line| serde_json::from_str(line).unwrap()).unwrap();
+    let call = report["experiments"].as_str().unwrap_or_default();
+    assert!(call.starts_with("pipemark tune") && call.contains("sort | uniq -c"), "{report}");
+    let failed = pipemark(&["why", "--json", "-", "seq 1000000 | sort | grep nothing-of-that"]);
+    let report: Value = failed.stdout.lines().last().map(|line| serde_json::from_str(line).unwrap()).unwrap();
+    assert_eq!(report["experiments"], Value::Null, "a pipeline that failed isn't repeated: {report}");
+}
+
+#[test]
+fn a_remedy_that_changes_bytes_is_proposed_with_its_difference() {
+    if Command::new("pigz").arg("--version").output().is_err() {
+        return report_skip("compression by pigz", "pigz isn't installed");
+    }
+    let input = words(400_000);
+    let found = result(&format!("cat {} | gzip -9", input.path().display()), &["--budget", "20s"]);
+    let experiments = found["experiments"].as_array().unwrap();
+    let pigz = experiments.iter().find(|one| one["id"] == "gzip-pigz").unwrap_or_else(|| panic!("{found}"));
+    assert_eq!(pigz["same_output"], false, "{pigz}");
+    // It is compared only if it is faster.
+    if pigz["gain"].as_f64() > Some(1.05) {
+        assert!(pigz["difference"].as_str().is_some_and(|text| text.contains("gzip -dc")), "{pigz}");
     }
 }
 
@@ -189,6 +254,20 @@ fn hostile_stages_do_no_harm() {
     let ended = pipemark(&["tune", "--yes", "--budget", "3s", "seq 1000 | sh -c 'cat; kill -9 $PPID'"]);
     assert!(ended.code().is_some(), "{}", ended.stderr);
     eventually("no process is left", || processes_with("sleep\x001000") == 0);
+}
+
+#[test]
+fn a_pipeline_without_an_end_and_a_full_disk_are_sentences() {
+    let endless = tune("yes | cat", &["--budget", "2s"]);
+    assert_eq!((endless.code(), endless.stdout.as_str()), (Some(1), ""), "{}", endless.stderr);
+    assert!(endless.stderr.contains("longer than 2"), "{}", endless.stderr);
+    let full = pipemark(&["tune", "seq 1000 | sort | wc -l", "--budget", "1s", "--json", "/dev/full"]);
+    assert_eq!(full.code(), Some(1), "{}", full.stderr);
+    assert!(full.stderr.contains("No space left"), "{}", full.stderr);
+    // sort has no room for its temporary files.
+    let sorted = "seq 300000 | sort -S 100k -T /proc | wc -l";
+    let found = result(sorted, &["--budget", "2s"]);
+    assert!(found["notes"].to_string().contains("writes to standard error: sort"), "{found}");
 }
 
 #[test]
