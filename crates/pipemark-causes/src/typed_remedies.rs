@@ -41,7 +41,7 @@ pub struct TypedRemedy {
 }
 
 /// The remedies that fit a command, in the order of the table. Those that make output come earlier at the cost of
-/// throughput are left out.
+/// throughput are omitted.
 pub fn typed_remedies(command: &TypedCommand<'_>) -> Vec<TypedRemedy> {
     let Ok(script) = Script::parse(command.text, command.dialect) else { return Vec::new() };
     let Some(found) = single_command(&script) else { return Vec::new() };

@@ -61,7 +61,7 @@ impl ExperimentResult {
         serde_json::from_str(tuned.0.get())
     }
 
-    /// What was found, as a sentence.
+    /// The conclusion, as a sentence.
     pub fn conclusion(&self) -> String {
         if let Some(fastest) = &self.fastest {
             let output = match &fastest.difference {

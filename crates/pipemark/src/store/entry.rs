@@ -116,7 +116,7 @@ impl Entry {
     }
 }
 
-/// What was found of a pipeline of the user's own; `None` for other documents.
+/// The result for a pipeline of the user's own; `None` for other documents.
 fn of_pipeline(document: &Document) -> Option<String> {
     let watched = document.watched.as_ref().and_then(|watched| PipelineReport::from_record(watched).ok());
     let tuned = document.tuned.as_ref().and_then(|tuned| ExperimentResult::from_record(tuned).ok());
