@@ -4,6 +4,7 @@
 mod confirmation;
 mod prediction;
 mod recordings;
+mod screening;
 mod variants;
 
 use std::time::{Duration, Instant};
@@ -252,23 +253,6 @@ impl Experimenter<'_, '_, '_> {
         (self.budget.as_secs_f64() - self.begun.elapsed().as_secs_f64()).max(0.0)
     }
 
-    /// What a run of the pipeline as it is takes from the budget, in seconds.
-    fn cost(&self) -> f64 {
-        self.base_time() + self.lab.overhead_of_run()
-    }
-
-    /// The time that the confirmation needs, at most half of the budget.
-    fn reserve(&self) -> f64 {
-        let chosen = self.choose();
-        let rounds = if chosen.is_empty() { 2.0 * self.cost() } else { self.time_of_round(&chosen) };
-        (MIN_ROUNDS as f64 * rounds).min(self.budget.as_secs_f64() / 2.0)
-    }
-
-    /// Whether the budget has room for another screening run.
-    fn has_room(&self) -> bool {
-        !self.interrupted && self.left() > self.reserve() + self.cost()
-    }
-
     fn experiment(&mut self) {
         self.run_baseline();
         // If few runs fit into the budget, what can be pasted counts most.
@@ -286,71 +270,6 @@ impl Experimenter<'_, '_, '_> {
         self.try_alone();
         self.try_one_cpu();
         self.confirm();
-    }
-
-    /// Screens a variant with one run. Returns its gain.
-    fn screen(&mut self, experiment: TuneExperiment, variant: Variant, changes: Vec<String>) -> Option<f64> {
-        if self.has_room() && self.lab.runs.is_multiple_of(BASELINE_EVERY as u32) {
-            self.run_baseline();
-        }
-        if !self.has_room() {
-            self.untried.push(experiment.text);
-            return None;
-        }
-        self.progress.show(&format!("{} runs, {:.0} s left: {}", self.lab.runs, self.left(), experiment.text));
-        let compares = experiment.same_output.is_some();
-        let mut trial = ScreenedVariant { experiment, variant, changes };
-        let limit = Duration::from_secs_f64(self.base_time() * PATIENCE + 0.5);
-        match self.lab.run(&trial.variant, limit, hashed(false)) {
-            Ok(run) => {
-                let same = self.is_expected(&trial.experiment, &run.output);
-                if compares {
-                    trial.experiment.same_output = Some(same);
-                }
-                if compares && !same {
-                    trial.experiment.failed = Some("its output differs".to_owned());
-                }
-                trial.experiment.seconds = Some(run.elapsed.as_secs_f64());
-                trial.experiment.runs = 1;
-            }
-            Err(error @ (NoRun::Interrupted | NoRun::OutOfTime)) => {
-                self.interrupted |= error == NoRun::Interrupted;
-                self.untried.push(trial.experiment.text);
-                return None;
-            }
-            Err(NoRun::TooSlow) => {
-                let text = format!("slower: ended after {} times the pipeline's time", digits(PATIENCE));
-                trial.experiment.failed = Some(text);
-            }
-            Err(NoRun::Failed(sentence)) => trial.experiment.failed = Some(sentence),
-        }
-        trial.experiment.gain = trial.experiment.seconds.map(|seconds| self.base_time() / seconds);
-        let gain = trial.experiment.gain.filter(|_| trial.experiment.failed.is_none());
-        self.trials.push(trial);
-        gain
-    }
-
-    /// Whether an experiment's output is that of the pipeline. Without a stage, the exit code may be another one.
-    fn is_expected(&self, experiment: &TuneExperiment, output: &RunOutput) -> bool {
-        match experiment.kind {
-            ExperimentKind::Without => output.has_same_content(&self.reference),
-            _ => output.is_same(&self.reference),
-        }
-    }
-
-    fn run_baseline(&mut self) {
-        let limit = Duration::from_secs_f64(self.base_time() * 5.0 + 5.0);
-        match self.lab.run(&self.baseline, limit, hashed(false)) {
-            Ok(run) => {
-                // The first run was watched, and may have read files that weren't cached.
-                if self.base_times.len() == 1 && self.trials.is_empty() {
-                    self.base_times.clear();
-                }
-                self.base_times.push(run.elapsed.as_secs_f64());
-            }
-            Err(NoRun::Interrupted) => self.interrupted = true,
-            Err(_) => {}
-        }
     }
 
     fn finish(mut self) -> Measured {

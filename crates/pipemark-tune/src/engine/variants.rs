@@ -1,15 +1,14 @@
 //! The variants: what is tried, in which order.
 
 use std::collections::BTreeSet;
-use std::time::Duration;
 
 use rustix::thread::{CpuSet, sched_getaffinity};
 
 use pipemark_causes::PipeFigures;
 use pipemark_model::{ByteSize, Capacity};
 
-use super::{CLEAR_GAIN, Experimenter, HARMLESS, MIN_GAIN, MIN_GAIN_OF_PIPES, PATIENCE, PipelineSource, blank};
-use crate::lab::{NoRun, Variant, counted_only};
+use super::{CLEAR_GAIN, Experimenter, HARMLESS, MIN_GAIN, MIN_GAIN_OF_PIPES, PipelineSource, blank};
+use crate::lab::Variant;
 use crate::parts::PipePart;
 use crate::recording::Recording;
 use crate::result::{ExperimentKind, TuneExperiment};
@@ -116,30 +115,6 @@ impl Experimenter<'_, '_, '_> {
         measured.into_iter().map(|(gain, rewrite, _)| (gain, rewrite)).collect()
     }
 
-    /// Runs a screened variant again, and takes its shortest time. Returns its gain.
-    fn screen_again(&mut self, trial: usize) -> f64 {
-        let before = self.trials[trial].experiment.gain.unwrap_or(0.0);
-        if !self.has_room() {
-            return before;
-        }
-        let variant = self.trials[trial].variant.clone();
-        self.progress.show(&format!("again: {}", self.trials[trial].experiment.text));
-        let limit = Duration::from_secs_f64(self.base_time() * PATIENCE + 0.5);
-        let ran = self.lab.run(&variant, limit, counted_only());
-        let base = self.base_time();
-        let experiment = &mut self.trials[trial].experiment;
-        match (ran, experiment.seconds) {
-            (Ok(run), Some(seconds)) => {
-                experiment.runs += 1;
-                experiment.seconds = Some(seconds.min(run.elapsed.as_secs_f64()));
-                experiment.gain = experiment.seconds.map(|seconds| base / seconds);
-            }
-            (Err(NoRun::Interrupted), _) => self.interrupted = true,
-            _ => {}
-        }
-        self.trials[trial].experiment.gain.unwrap_or(before)
-    }
-
     /// Judges a change whose output differed: if its output becomes the same by the command that the rewrite names, the
     /// change may be proposed, but isn't combined with others.
     fn try_with_other_output(&mut self, current: &TypedPipeline, rewrite: &Rewrite) {
@@ -197,6 +172,19 @@ impl Experimenter<'_, '_, '_> {
                 ..blank(ExperimentKind::Without, &format!("without-{}", at + 1), text)
             };
             self.screen(experiment, Variant::whole(texts.join(" | ")), Vec::new());
+        }
+        // A second run of the two largest gains, which decide the bottleneck.
+        let is_measured = |at: &usize| {
+            let experiment = &self.trials[*at].experiment;
+            experiment.kind == ExperimentKind::Without && experiment.failed.is_none()
+        };
+        let gain = |at: &usize| self.trials[*at].experiment.gain.unwrap_or(0.0);
+        let mut largest: Vec<usize> = (0..self.trials.len()).filter(is_measured).collect();
+        largest.sort_by(|one, other| gain(other).total_cmp(&gain(one)));
+        largest.retain(|at| gain(at) >= MIN_GAIN);
+        largest.truncate(2);
+        for at in largest {
+            self.screen_again(at);
         }
     }
 
