@@ -172,7 +172,7 @@ pub struct TuneExperiment {
     pub command: Option<String>,
     /// The time in seconds, the median of its runs; null if no run ended in time.
     pub seconds: Option<f64>,
-    /// How many times as fast as the pipeline as it is; null without a time.
+    /// How many times as fast as the pipeline as it is, in runs at about the same time; null without a time.
     pub gain: Option<f64>,
     /// Lower end of the interval of the gain; null unless it was confirmed.
     pub low: Option<f64>,

@@ -97,10 +97,7 @@ fn stages(result: &ExperimentResult) -> Grid {
             stage.wrote.map_or_else(Cell::default, |bytes| Cell::of(ByteSize(bytes).to_string(), bytes))
         })
         .column(Column::figures("alone", "alone"), |stage| seconds(find(result, ExperimentKind::Alone, stage.number)))
-        .column(Column::figures("without", "without it"), |stage| {
-            seconds(find(result, ExperimentKind::Without, stage.number))
-        })
-        .column(Column::figures("gain", "gain"), |stage| gain(find(result, ExperimentKind::Without, stage.number)))
+        .column(Column::figures("gain", "without it"), |stage| gain(find(result, ExperimentKind::Without, stage.number)))
         .column(Column::figures("", "interval"), |stage| interval(find(result, ExperimentKind::Without, stage.number)))
         .column(Column::figures("predicted", "predicted"), |stage| {
             Cell::shown(stage.predicted.map(predicted_text).unwrap_or_default())
@@ -115,10 +112,14 @@ fn changes(result: &ExperimentResult) -> Grid {
     let is_listed = |one: &&TuneExperiment| {
         !matches!(one.kind, ExperimentKind::Without | ExperimentKind::Alone)
             && one.failed.is_none()
+            && (one.kind != ExperimentKind::Combination || one.verdict.is_some())
             && one.gain.is_some_and(|gain| gain >= NO_DIFFERENCE || one.verdict.is_some())
     };
     let mut rows: Vec<&TuneExperiment> = result.experiments.iter().filter(is_listed).collect();
-    rows.sort_by(|one, other| other.gain.unwrap_or(0.0).total_cmp(&one.gain.unwrap_or(0.0)));
+    rows.sort_by(|one, other| {
+        let [one, other] = [one, other].map(|row| (row.verdict.is_some(), row.gain.unwrap_or(0.0)));
+        other.0.cmp(&one.0).then(other.1.total_cmp(&one.1))
+    });
     const MOST: usize = 8;
     rows.truncate(MOST);
     Table::of(&rows)
@@ -127,7 +128,6 @@ fn changes(result: &ExperimentResult) -> Grid {
             let stage = stage.map_or_else(String::new, |stage| format!("{stage} "));
             Cell::of(format!("{stage}{}", one.text), one.text.as_str())
         })
-        .column(Column::figures("seconds", "time"), |one| seconds(Some(one)))
         .column(Column::figures("gain", "gain"), |one| gain(Some(one)))
         .column(Column::figures("", "interval"), |one| interval(Some(one)))
         .column(Column::words("verdict", "verdict"), |one| match one.verdict {
@@ -234,8 +234,9 @@ pub fn experiments(sheet: &mut Sheet, result: &ExperimentResult) {
 fn bars(result: &ExperimentResult) -> Vec<(String, f64)> {
     const MOST: usize = 10;
     let of = |experiments: Vec<&TuneExperiment>| {
-        let mut bars: Vec<(String, f64)> =
-            experiments.iter().filter_map(|one| Some((one.text.clone(), one.seconds?))).collect();
+        // Their gains refer to runs at the same time.
+        let time = |one: &TuneExperiment| Some((one.text.clone(), result.time.median / one.gain?));
+        let mut bars: Vec<(String, f64)> = experiments.iter().filter_map(|one| time(one)).collect();
         bars.truncate(MOST);
         bars
     };

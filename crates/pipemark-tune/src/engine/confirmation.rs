@@ -144,13 +144,6 @@ impl Experimenter<'_, '_, '_> {
             (experiment.low, experiment.high) = judged.map(|(low, high)| (gain(high), gain(low))).unzip();
             experiment.verdict = judged.map(|_| comparison.verdict);
         }
-        // The gains of all experiments refer to the same time.
-        let base = self.base_time();
-        for trial in &mut self.trials {
-            if trial.experiment.verdict.is_none() {
-                trial.experiment.gain = trial.experiment.seconds.map(|seconds| base / seconds);
-            }
-        }
     }
 
     /// The fastest pipeline that is proved faster: of those with the same output or, if there is none, of those whose

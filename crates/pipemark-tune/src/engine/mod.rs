@@ -25,8 +25,8 @@ use crate::typed::{TypedPipeline, quote};
 const MIN_ROUNDS: usize = 5;
 /// The number of variants that are confirmed.
 const CONFIRMED: usize = 3;
-/// During the screening, the pipeline as it is runs before every fifth run.
-const BASELINE_EVERY: usize = 5;
+/// During the screening, the pipeline as it is runs before every fourth run.
+const BASELINE_EVERY: usize = 4;
 /// A screened remedy is worth a further look from this gain on.
 const MIN_GAIN: f64 = 1.05;
 /// A remedy with at least this gain is tried together with others.
