@@ -97,7 +97,9 @@ fn stages(result: &ExperimentResult) -> Grid {
             stage.wrote.map_or_else(Cell::default, |bytes| Cell::of(ByteSize(bytes).to_string(), bytes))
         })
         .column(Column::figures("alone", "alone"), |stage| seconds(find(result, ExperimentKind::Alone, stage.number)))
-        .column(Column::figures("gain", "without it"), |stage| gain(find(result, ExperimentKind::Without, stage.number)))
+        .column(Column::figures("gain", "without it"), |stage| {
+            gain(find(result, ExperimentKind::Without, stage.number))
+        })
         .column(Column::figures("", "interval"), |stage| interval(find(result, ExperimentKind::Without, stage.number)))
         .column(Column::figures("predicted", "predicted"), |stage| {
             Cell::shown(stage.predicted.map(predicted_text).unwrap_or_default())

@@ -358,7 +358,8 @@ fn record_source(
     let stages = vec![pipeline.stages[0].text.clone(), tap];
     let prepare = lab.prepare.take();
     let begun = Instant::now();
-    let patience = time + Duration::from_secs(10);
+    // A source that goes on is ended.
+    let patience = time + Duration::from_millis(200);
     let ran = lab.run(&Variant { stages, ..Variant::default() }, patience, counted_only());
     lab.prepare = prepare;
     progress.clear();

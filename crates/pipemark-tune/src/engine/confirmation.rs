@@ -13,7 +13,7 @@ use crate::result::{ExperimentKind, Fastest, TuneExperiment};
 const MAX_ROUNDS: usize = 25;
 
 /// A variant in the confirmation.
-struct Candidate {
+struct ConfirmedVariant {
     /// Its place among the trials.
     trial: usize,
     /// The times of its rounds, which are the first ones of the confirmation.
@@ -29,8 +29,8 @@ impl Experimenter<'_, '_, '_> {
         while chosen.len() > 1 && self.left() < MIN_ROUNDS as f64 * self.time_of_round(&chosen) {
             chosen.pop();
         }
-        let candidate = |trial| Candidate { trial, times: Vec::new(), is_active: true };
-        let mut candidates: Vec<Candidate> = chosen.into_iter().map(candidate).collect();
+        let candidate = |trial| ConfirmedVariant { trial, times: Vec::new(), is_active: true };
+        let mut candidates: Vec<ConfirmedVariant> = chosen.into_iter().map(candidate).collect();
         let mut base = Vec::new();
         for round in 0..MAX_ROUNDS {
             let active: Vec<usize> = candidates.iter().filter(|one| one.is_active).map(|one| one.trial).collect();
@@ -58,13 +58,13 @@ impl Experimenter<'_, '_, '_> {
         self.judge(&candidates, &base);
     }
 
-    fn comparison(&self, candidate: &Candidate, base: &[f64], all: usize) -> Option<Comparison> {
+    fn comparison(&self, candidate: &ConfirmedVariant, base: &[f64], all: usize) -> Option<Comparison> {
         by_round(&base[..candidate.times.len()], &candidate.times, all, self.plan.threshold).ok()
     }
 
     /// Ends the rounds of candidates whose verdict is settled, and of pipelines to paste that aren't the best.
-    fn stop_settled(&self, candidates: &mut [Candidate], base: &[f64]) {
-        let is_pasted = |candidate: &Candidate| self.trials[candidate.trial].experiment.command.is_some();
+    fn stop_settled(&self, candidates: &mut [ConfirmedVariant], base: &[f64]) {
+        let is_pasted = |candidate: &ConfirmedVariant| self.trials[candidate.trial].experiment.command.is_some();
         let pasted = candidates.iter().filter(|one| is_pasted(one));
         let best = pasted.map(|one| median(&one.times)).reduce(f64::min);
         let all = candidates.len();
@@ -128,7 +128,7 @@ impl Experimenter<'_, '_, '_> {
         chosen
     }
 
-    fn judge(&mut self, candidates: &[Candidate], base: &[f64]) {
+    fn judge(&mut self, candidates: &[ConfirmedVariant], base: &[f64]) {
         if base.is_empty() {
             return;
         }
