@@ -169,7 +169,8 @@ def idle(budget, skip, count):
         result, _, done = tune(pipeline, budget, "/", dict(os.environ), "sh")
         fastest = result and result["fastest"]
         if fastest:
-            (old, new), outputs = alternate([pipeline, fastest["command"]], "/", dict(os.environ), "sh")
+            environment = os.environ | {"PATH": f"{os.path.dirname(PIPEMARK)}:{os.environ['PATH']}"}
+            (old, new), outputs = alternate([pipeline, fastest["command"]], "/", environment, "sh")
             true = old / new > 1.02 and outputs[0] == outputs[1]
             print(f"{pipeline}: {fastest['gain']:.2f} claimed, {old / new:.2f} pasted: {fastest['command']}", flush=True)
             claimed += [] if true else [pipeline]

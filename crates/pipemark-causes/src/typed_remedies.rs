@@ -12,7 +12,7 @@ use crate::report::{PipeFigures, StageFigures};
 
 /// A command in a pipeline.
 #[derive(Debug, Clone, Copy)]
-pub struct StageCommand<'a> {
+pub struct CommandAsTyped<'a> {
     /// As typed, without the pipes around it.
     pub text: &'a str,
     pub dialect: Dialect,
@@ -42,7 +42,7 @@ pub struct TypedRemedy {
 
 /// The remedies that fit a command, in the order of the table. Those that make output come earlier at the cost of
 /// throughput are omitted.
-pub fn typed_remedies(command: &StageCommand<'_>) -> Vec<TypedRemedy> {
+pub fn typed_remedies(command: &CommandAsTyped<'_>) -> Vec<TypedRemedy> {
     let Ok(script) = Script::parse(command.text, command.dialect) else { return Vec::new() };
     let Some(found) = single_command(&script) else { return Vec::new() };
     let words: Vec<String> = found.simple.words[found.program..]
@@ -123,7 +123,7 @@ mod tests {
     use super::*;
 
     fn of(text: &str) -> Vec<(String, String)> {
-        let command = StageCommand { text, dialect: Dialect::Posix, is_fed: true, collates: false, cpus: 2 };
+        let command = CommandAsTyped { text, dialect: Dialect::Posix, is_fed: true, collates: false, cpus: 2 };
         typed_remedies(&command).into_iter().map(|remedy| (remedy.id, remedy.command)).collect()
     }
 

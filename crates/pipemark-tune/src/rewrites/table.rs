@@ -1,7 +1,7 @@
 //! Remedies of the table that `why` uses (remedies.toml of pipemark-causes). Those that change the output in some cases
 //! are tried only where the rules here show that they don't.
 
-use pipemark_causes::typed_remedies::{StageCommand, TypedRemedy, typed_remedies};
+use pipemark_causes::typed_remedies::{CommandAsTyped, TypedRemedy, typed_remedies};
 
 use super::site::{Locale, Rewrite, Site};
 use crate::order::{Reordering, is_absorbed, is_plain_sort};
@@ -11,7 +11,7 @@ use crate::typed::TypedCommand;
 /// The rows that fit a stage.
 pub(super) fn remedies_of_table(site: &Site<'_>) -> Vec<Rewrite> {
     let text = site.pipeline.stages[site.at].text.trim();
-    let command = StageCommand {
+    let command = CommandAsTyped {
         text,
         dialect: site.pipeline.dialect(),
         is_fed: site.at > 0,
