@@ -79,6 +79,12 @@ mod tests {
             assert_eq!(of(text, "count-in-awk"), None, "{text}");
         }
         assert_eq!(of("sort -u | wc -l", "unique-in-awk").as_deref(), Some("awk '!seen[$0]++' | wc -l"));
+        let before =
+            r#"x | awk '{ n[$0]++ } END { for (line in n) printf "%7d %s\n", n[line], line }' | sort -k2 -r | y"#;
+        assert_eq!(of("x | sort -r | uniq -c | y", "count-before-sort").as_deref(), Some(before));
+        assert_eq!(of("x | sort -u | y", "unique-before-sort").as_deref(), Some("x | awk '!seen[$0]++' | sort -u | y"));
+        let by_language = changed("x | sort -u | sort | uniq -c", Locale::Language);
+        assert!(by_language.iter().all(|(id, _)| !id.ends_with("-before-sort")), "{by_language:?}");
         assert_eq!(of("cat f | sort | uniq", "unique-in-sort").as_deref(), Some("cat f | sort -u"));
     }
 

@@ -1,6 +1,6 @@
 //! Changes of stages that sort.
 
-use super::site::{Rewrite, Site, one};
+use super::site::{Locale, Rewrite, Site, one};
 use crate::order::{Reordering, has_only, is_absorbed, is_filter, is_plain_sort};
 use crate::typed::TypedCommand;
 
@@ -20,40 +20,60 @@ fn sorts_whole_lines(command: &TypedCommand) -> bool {
     is_plain_sort(command)
 }
 
-/// `sort | uniq -c`, sorted again later: awk counts without sorting.
+/// `sort | uniq -c`: awk counts, and only the counted lines are sorted, or none if the order is lost later.
 pub(super) fn count_without_sort(site: &Site<'_>) -> Vec<Rewrite> {
-    let counted = |sort: &TypedCommand, uniq: &TypedCommand| {
+    let is_counted = |(sort, uniq): &(&TypedCommand, &TypedCommand)| {
         let plain = sort.redirections.is_empty() && uniq.redirections.is_empty();
         plain
             && sorts_whole_lines(sort)
             && uniq.program() == "uniq"
             && has_only(uniq, "c")
             && !uniq.arguments().is_empty()
-            && is_absorbed(site.following(2), Reordering::Any)
     };
-    let awk = r#"awk '{ n[$0]++ } END { for (line in n) printf "%7d %s\n", n[line], line }'"#;
-    one(site
-        .literal(0)
-        .zip(site.literal(1))
-        .filter(|(sort, uniq)| counted(sort, uniq))
-        .map(|_| site.rewrite("count-in-awk", 2, vec![awk.to_owned()], "awk counts the lines without sorting them")))
+    let Some((sort, _)) = site.literal(0).zip(site.literal(1)).filter(is_counted) else { return Vec::new() };
+    let awk = r#"awk '{ n[$0]++ } END { for (line in n) printf "%7d %s\n", n[line], line }'"#.to_owned();
+    if is_absorbed(site.following(2), Reordering::Any) {
+        return vec![site.rewrite("count-in-awk", 2, vec![awk], "awk counts the lines without sorting them")];
+    }
+    one(sorts_by_bytes(site, sort).then(|| {
+        // Behind the count, which has no blank in it, each line begins with one.
+        let sort = site.with_program(sort, &format!("{} -k2", sort.words[0].text));
+        site.rewrite("count-before-sort", 2, vec![awk, sort], "awk counts the lines before they are sorted")
+    }))
 }
 
-/// `sort -u` or `sort | uniq`, sorted or counted later: awk drops repeated lines without sorting.
+/// `sort -u` or `sort | uniq`: awk drops repeated lines, and only the others are sorted, or none if the order is lost
+/// later.
 pub(super) fn unique_without_sort(site: &Site<'_>) -> Vec<Rewrite> {
-    let awk = || vec!["awk '!seen[$0]++'".to_owned()];
-    let text = "awk drops repeated lines without sorting them";
-    let Some(sort) = site.literal(0).filter(|sort| sort.program() == "sort") else { return Vec::new() };
-    let is_unique = sort.redirections.is_empty()
-        && !sort.arguments().is_empty()
-        && has_only(sort, "ur")
-        && sort.arguments().iter().any(|word| word.value.contains('u'));
-    if is_unique && is_absorbed(site.following(1), Reordering::Any) {
-        return vec![site.rewrite("unique-in-awk", 1, awk(), text)];
-    }
+    let awk = || "awk '!seen[$0]++'".to_owned();
+    let Some(sort) = site.literal(0).filter(|sort| sort.program() == "sort" && sort.redirections.is_empty()) else {
+        return Vec::new();
+    };
+    let is_unique = has_only(sort, "ur") && sort.arguments().iter().any(|word| word.value.contains('u'));
     let uniq = site.literal(1).filter(|uniq| uniq.program() == "uniq" && uniq.arguments().is_empty());
-    let found = uniq.is_some() && sorts_whole_lines(sort) && is_absorbed(site.following(2), Reordering::Any);
-    one(found.then(|| site.rewrite("unique-in-awk", 2, awk(), text)))
+    let stages = match uniq {
+        _ if is_unique => 1,
+        Some(uniq) if uniq.redirections.is_empty() && sorts_whole_lines(sort) => 2,
+        _ => return Vec::new(),
+    };
+    if is_absorbed(site.following(stages), Reordering::Any) {
+        let text = "awk drops repeated lines without sorting them";
+        return vec![site.rewrite("unique-in-awk", stages, vec![awk()], text)];
+    }
+    one(sorts_by_bytes(site, sort).then(|| {
+        let sort = site.pipeline.stages[site.at].text.trim().to_owned();
+        let text = "awk drops repeated lines before they are sorted";
+        site.rewrite("unique-before-sort", stages, vec![awk(), sort], text)
+    }))
+}
+
+/// Whether a sort orders lines by their bytes, so that lines that compare equal are identical.
+fn sorts_by_bytes(site: &Site<'_>, sort: &TypedCommand) -> bool {
+    let own = sort.variables.iter().find(|(name, _)| name == "LC_ALL").map(|(_, value)| value.clone());
+    let has_other =
+        sort.variables.iter().any(|(name, _)| name.starts_with("LC_") && name != "LC_ALL" || name == "LANG");
+    let locale = own.map_or(site.setting.locale, |value| Locale::of([Some(value)]));
+    locale != Locale::Language && !has_other
 }
 
 /// `sort | uniq`: sort drops repeated lines itself.
