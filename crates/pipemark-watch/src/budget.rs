@@ -7,11 +7,11 @@ use std::time::{Duration, Instant};
 const CEILINGS: [f64; 2] = [0.01, 0.02];
 pub const FEW_STAGES: usize = 10;
 /// The part of the ceiling that is earned as time passes. The rest of what may be used in ten seconds is available at
-/// the beginning, or after a time in which less was used: a short pipeline needs many samples soon. The final report
-/// takes what is left.
-const EARNED: f64 = 0.6;
+/// the beginning, or after a time in which less was used: a short pipeline needs many samples soon. A quarter is left
+/// for the final report, and for work that takes longer than expected.
+const EARNED: f64 = 0.55;
 /// What is available at the beginning, as the time in which the ceiling allows it.
-const RESERVE: Duration = Duration::from_millis(2500);
+const RESERVE: Duration = Duration::from_millis(2000);
 /// A reserve is used up over this time.
 const HORIZON: f64 = 2.0;
 /// Builds without optimization take several times as long for the same work, and tests run beside each other.
