@@ -126,7 +126,9 @@ def pipelines(options, rows):
                 scans.append(row(rows, what, size, pid))
             finally:
                 stop(shell)
-        growth(what, sizes, scans)
+        # Each of the children inherits the pipes of all.
+        counts = [size * size for size in sizes] if "inherited" in what else sizes
+        growth(what, counts, scans)
 
 
 def wait_for_other(seconds=10):
