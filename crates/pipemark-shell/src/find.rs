@@ -83,11 +83,8 @@ fn programs(script: &Script) -> Vec<FoundCommand<'_>> {
 impl Script {
     /// The names of the programs that the text runs, in its order, without directories.
     pub fn program_names(&self) -> Vec<&str> {
-        let name = |command: FoundCommand<'_>| command.simple.words[command.program].span.clone();
-        let spans: Vec<_> = programs(self).into_iter().map(name).collect();
-        let words = self.commands().into_iter().flat_map(|command| &command.words);
-        let words = words.filter(|word| spans.contains(&word.span));
-        words.filter_map(|word| word.as_str().map(base)).collect()
+        let commands = programs(self).into_iter();
+        commands.filter_map(|command| command.simple.words[command.program].as_str().map(base)).collect()
     }
 }
 
@@ -130,6 +127,51 @@ fn matches<W: AsRef<[u8]>>(typed: &[Option<&[u8]>], words: &[W]) -> bool {
     typed[at..].iter().all(Option::is_none)
 }
 
+/// What a shell runs by itself instead of a program. A process called so is none of these, and its arguments may be
+/// code.
+const BUILTINS: [&[u8]; 40] = [
+    b".",
+    b":",
+    b"alias",
+    b"bg",
+    b"bind",
+    b"break",
+    b"builtin",
+    b"caller",
+    b"cd",
+    b"command",
+    b"compgen",
+    b"continue",
+    b"declare",
+    b"disown",
+    b"enable",
+    b"eval",
+    b"exec",
+    b"exit",
+    b"export",
+    b"fc",
+    b"fg",
+    b"hash",
+    b"help",
+    b"history",
+    b"jobs",
+    b"let",
+    b"local",
+    b"logout",
+    b"mapfile",
+    b"read",
+    b"readonly",
+    b"return",
+    b"set",
+    b"shift",
+    b"source",
+    b"trap",
+    b"typeset",
+    b"ulimit",
+    b"unset",
+    b"wait",
+];
+
 /// The text of a pipeline of processes, from their arguments. Redirections and environments aren't in it.
 ///
 /// # Errors
@@ -139,7 +181,7 @@ pub fn from_arguments<W: AsRef<[u8]>>(stages: &[&[W]], dialect: Dialect) -> Resu
     for words in stages {
         let program = words.first().ok_or(ShellError::Empty)?.as_ref();
         let is_title = program.iter().any(|&byte| byte <= b' ' || byte == 0x7f) || program.starts_with(b"-");
-        if program.is_empty() || is_title {
+        if program.is_empty() || is_title || BUILTINS.contains(&program) {
             return Err(ShellError::Edit("a process has a title instead of a command"));
         }
         let arguments = words[1..].iter().map(|word| quote_argument(word.as_ref(), dialect));

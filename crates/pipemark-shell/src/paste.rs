@@ -63,7 +63,15 @@ impl Script {
             return Err(HISTORY);
         }
         let (mut quote, mut at) = (None, 0);
+        let mut last_bracket = None;
+        // bash reads each line on its own.
+        let mut line = 0..0;
         while at < text.len() {
+            if at >= line.end {
+                line =
+                    at..text[at..].iter().position(|&byte| byte == b'\n').map_or(text.len(), |length| at + length + 1);
+                last_bracket = text[line.clone()].iter().rposition(|&byte| byte == b']').map(|last| line.start + last);
+            }
             let (byte, next) = (text[at], text.get(at + 1).copied());
             match (quote, byte) {
                 (Some(b'\''), b'\'') => quote = None,
@@ -74,8 +82,8 @@ impl Script {
                 (Some(b'"'), b'"') => quote = None,
                 (_, b'!') if next.is_none_or(|next| b" \n=".contains(&next)) => {}
                 // $! and ${!name}; [!a].
-                (_, b'!') if text[..at].ends_with(b"$") || text[..at].ends_with(b"${") => {}
-                (_, b'!') if text[..at].ends_with(b"[") && text[at..].contains(&b']') => {}
+                (_, b'!') if at > line.start + 1 && text[..at].ends_with(b"$") || text[..at].ends_with(b"${") => {}
+                (_, b'!') if text[..at].ends_with(b"[") && last_bracket.is_some_and(|last| last > at) => {}
                 (_, b'!') => return Err(HISTORY),
                 _ => {}
             }
@@ -119,6 +127,13 @@ impl<'s> Paste<'s> {
     }
 
     fn word(&mut self, word: &Word) -> Result<(), ShellError> {
+        // In quotes, a user's name after ~ isn't one.
+        if let [tilde, WordPart { span, kind: WordPartKind::Plain }, ..] = &word.parts[..]
+            && self.script.bytes(&tilde.span) == b"~"
+            && self.needs_quotes(self.script.bytes(span).split(|&byte| byte == b'/').next().unwrap_or_default())
+        {
+            return Err(ShellError::Unprintable("a user's name after ~"));
+        }
         word.parts.iter().try_for_each(|part| self.part(part, false))
     }
 
@@ -266,32 +281,39 @@ impl<'s> Paste<'s> {
     }
 }
 
-/// What a text means: its tokens, with each word's known bytes and its other parts.
-fn meaning(script: &Script) -> Vec<(TokenKind, usize, Vec<u8>)> {
-    let mut found: Vec<(TokenKind, usize, Vec<u8>)> = Vec::new();
-    let operators = script.tokens.iter().filter(|token| !matches!(token.kind, TokenKind::Word | TokenKind::Assignment));
-    found.extend(operators.map(|token| (token.kind, token.depth, script.bytes(&token.span).to_vec())));
-    let mut words = Vec::new();
-    script.list.visit(&mut |pipeline, at| words.extend(words_of(&pipeline.stages[at])));
-    for word in words {
-        let mut bytes = Vec::new();
-        parts(script, &word.parts, &mut bytes);
-        found.push((TokenKind::Word, 0, bytes));
+/// What a text means: its operators, each with its depth, and its words.
+fn meaning(script: &Script) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    for token in script.tokens.iter().filter(|token| !matches!(token.kind, TokenKind::Word | TokenKind::Assignment)) {
+        bytes.extend(format!("{:?} {}\0", token.kind, token.depth).into_bytes());
+        bytes.extend([script.bytes(&token.span), b"\0"].concat());
     }
-    found
+    list_words(script, &script.list, &mut bytes);
+    bytes
 }
 
-fn words_of(stage: &ShellStage) -> Vec<&Word> {
-    let mut words: Vec<&Word> = match &stage.command {
-        StageCommand::Simple(simple) => simple.assignments.iter().chain(&simple.words).collect(),
-        StageCommand::Compound(compound) => compound.words.iter().collect(),
-    };
-    words.extend(stage.redirections.iter().map(|redirection| &redirection.target));
-    words
+/// The words of a list, each after a NUL.
+fn list_words(script: &Script, list: &CommandList, bytes: &mut Vec<u8>) {
+    for stage in list.pipelines.iter().flat_map(|pipeline| &pipeline.stages) {
+        let mut word = |word: &Word| {
+            bytes.extend(b"\0 ");
+            parts(script, &word.parts, false, bytes);
+        };
+        match &stage.command {
+            StageCommand::Simple(simple) => simple.assignments.iter().chain(&simple.words).for_each(&mut word),
+            StageCommand::Compound(compound) => compound.words.iter().for_each(&mut word),
+        }
+        stage.redirections.iter().for_each(|redirection| word(&redirection.target));
+        if let StageCommand::Compound(compound) = &stage.command {
+            compound.lists.iter().for_each(|list| list_words(script, list, bytes));
+        }
+    }
 }
 
-/// The bytes of parts: those that are known, and what else there is after a NUL.
-fn parts(script: &Script, all: &[WordPart], bytes: &mut Vec<u8>) {
+/// The bytes of parts: those that are known, and what else there is after a NUL, with a quote if it isn't split into
+/// words.
+fn parts(script: &Script, all: &[WordPart], in_double: bool, bytes: &mut Vec<u8>) {
+    let unknown = if in_double { &b"\0\""[..] } else { &b"\0"[..] };
     for WordPart { span, kind } in all {
         let text = script.bytes(span);
         match kind {
@@ -301,18 +323,21 @@ fn parts(script: &Script, all: &[WordPart], bytes: &mut Vec<u8>) {
             WordPartKind::Single => bytes.extend(&text[1..text.len() - 1]),
             WordPartKind::AnsiC => match crate::ansi_c_value(&text[2..text.len() - 1]) {
                 Some(value) => bytes.extend(value),
-                None => bytes.extend([b"\0", text].concat()),
+                None => bytes.extend([unknown, text].concat()),
             },
-            WordPartKind::Double(inner) => parts(script, inner, bytes),
-            // The words in it are compared on their own.
-            WordPartKind::Command(_) => bytes.extend(b"\0$("),
-            WordPartKind::Process(_) => bytes.extend([b"\0", &text[..2]].concat()),
+            WordPartKind::Double(inner) => parts(script, inner, true, bytes),
+            WordPartKind::Command(list) | WordPartKind::Process(list) => {
+                bytes.extend([unknown, &text[..2]].concat());
+                list_words(script, list, bytes);
+                bytes.extend(b"\0)");
+            }
+            // Ranges in backquotes aren't those of the text, so all of it is compared.
             WordPartKind::Pattern
             | WordPartKind::Locale(_)
             | WordPartKind::Parameter
             | WordPartKind::Braced(_)
             | WordPartKind::Arithmetic(_)
-            | WordPartKind::Backquotes(_) => bytes.extend([b"\0", text].concat()),
+            | WordPartKind::Backquotes(_) => bytes.extend([unknown, text].concat()),
         }
     }
 }

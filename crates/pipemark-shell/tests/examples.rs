@@ -129,7 +129,11 @@ fn what_shells_disagree_about_is_refused() {
     }
     assert!(Script::parse("a | ".repeat(40_000) + "a", Dialect::Bash).is_err());
     assert!(Script::parse("(".repeat(4000), Dialect::Posix).is_err());
-    assert!(Script::parse("$(".repeat(4000), Dialect::Posix).is_err());
+    for open in ["$(", "$((", "\"$((", "${x:-", "\"${x:-", "$(($((1)) + ", "<(", "{ ", "if ", "case x in x) "] {
+        for dialect in [Dialect::Posix, Dialect::Bash] {
+            assert!(Script::parse(open.repeat(120_000 / open.len()), dialect).is_err(), "{open}");
+        }
+    }
     for shell in ["zsh", "/usr/bin/fish", "ksh", "mksh", "csh", "nu"] {
         assert!(Dialect::of_shell(shell).is_err(), "{shell}");
     }
@@ -238,6 +242,7 @@ fn what_a_terminal_changes_is_quoted_or_refused() {
         ("a b!c \"d!e$f\"", r#"a b'!'c "d"'!'"e$f""#),
         ("a 'b!c' ! [ ! -f x ] \"hi! x\"", "a 'b!c' ! [ ! -f x ] \"hi! x\""),
         ("a [!b]* $! \\!x", "a [!b]* $! \\!x"),
+        ("a `b 'c  d'` $'e\tf'", "a `b 'c  d'` $'e\\tf'"),
         ("^a^b | c", "'^'a^b | c"),
         ("echo a\\ ", "echo a' '"),
         ("a $'b\\'c' d!e", "a 'b'\\''c' d'!'e"),
@@ -256,6 +261,9 @@ fn what_a_terminal_changes_is_quoted_or_refused() {
         "a `b '\t'`",
         "a \"$(b 'c!d')\"",
         "a # don't !x\nb!c",
+        "a [!b \\\n]",
+        "a\n$!b",
+        "a ~\u{200b}x",
     ] {
         assert!(bash(text).is_err(), "{text:?}");
     }
@@ -273,7 +281,9 @@ fn processes_give_a_quoted_pipeline() {
     assert_eq!(text(&[&["if"], &["a=b", "c=d"]], Dialect::Bash).unwrap(), "'if' | 'a=b' c=d");
     assert_eq!(text(&[&["cut", "-d\t"]], Dialect::Bash).unwrap(), r"cut $'-d\t'");
     assert!(text(&[&["cut", "-d\t"]], Dialect::Posix).is_err());
-    for words in [&["tr;touch PWNED;#"][..], &["-bash"], &["nginx: worker"], &[""], &[]] {
+    for words in
+        [&["tr;touch PWNED;#"][..], &["-bash"], &["nginx: worker"], &["eval", "touch PWNED"], &[".", "x"], &[""], &[]]
+    {
         assert!(text(&[words], Dialect::Bash).is_err(), "{words:?}");
     }
 }

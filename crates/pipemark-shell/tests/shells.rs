@@ -2,28 +2,40 @@
 //! with an edit. Each stage must get the same words but for the edit, and the output must be the same.
 
 mod generator;
+mod nasty;
 
 use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
 
 use generator::{Generated, Generator};
-use pipemark_shell::{Dialect, Edits, Script, program_after_wrappers};
+use pipemark_shell::{Dialect, Edits, Script, ShellError, program_after_wrappers};
 
 /// What each shell runs: `show` writes its words to a log, and passes on its input and its words. It leaves out the
-/// option that edits insert, so that the output stays the same. No other program can be started.
+/// options that edits insert, so that the output stays the same. No program but these functions can be started.
+///
+/// A reader may end before its writer, so a write into a closed pipe changes neither status nor output. At a terminal,
+/// nothing is read.
 const PRELUDE: &str = r#"
-PATH=$HERE/bin; TIMEFORMAT=t; unset IFS; V=; W='w  w'; set -- p1 'p  2'
+PATH=$HERE/bin; TIMEFORMAT=t; unset IFS; V=; W='w  w'; set -- p1 'p  2'; trap '' PIPE
+nohup() { "$@"; }
+nice() { shift 2; "$@"; }
+env() { shift 2; "$@"; }
+timeout() { case $1 in -s) shift 3;; *) shift;; esac; "$@"; }
+read() { [ ! -t 0 ] && command read "$@"; }
 show() {
-    s_line=
-    for s_word; do s_line="$s_line<$s_word>"; done
-    printf '%s\n' "$s_line" >>"$LOG"
+    s_id=$1
+    [ "$s_id" = -E ] && s_id=$2
+    [ "$s_id" = -A=1 ] && s_id=$3
+    printf '%s\0' "$#" "$@" >>"$LOG/$s_id"
     [ "$1" = -E ] && shift
     [ "$1" = -A=1 ] && shift
-    [ -t 0 ] || while IFS= read -r s_in; do printf '%s\n' "$s_in"; done
-    for s_word; do printf '[%s]' "$s_word"; done
-    echo
+    while IFS= read -r s_in; do printf '%s\n' "$s_in"; done 2>/dev/null
+    for s_word; do printf '[%s]' "$s_word"; done 2>/dev/null
+    echo 2>/dev/null
+    case $1 in s*7) return 1;; esac
 }
 "#;
 
@@ -34,12 +46,6 @@ impl Place {
     fn new(name: &str) -> Place {
         let path = std::env::temp_dir().join(format!("pipemark-shell-{name}-{}", std::process::id()));
         fs::create_dir_all(path.join("bin")).unwrap();
-        fs::create_dir_all(path.join("work")).unwrap();
-        // Commands may expand patterns, so the files that others write exist from the beginning.
-        for name in ["junk", "junk2", "junk3", "log2"] {
-            fs::write(path.join("work").join(name), "").unwrap();
-        }
-        fs::write(path.join("work/in"), "one\ntwo  words\n").unwrap();
         Place(path)
     }
 }
@@ -56,28 +62,36 @@ struct Case {
     printed: String,
     /// The id of the command with the edit.
     id: String,
+    /// The words that the edit inserts before it.
+    inserted: Vec<String>,
 }
+
+/// What edits may insert.
+const INSERTED: [&str; 2] = ["-E", "-A=1"];
 
 /// Makes a case of a generated text; `None` if it is refused.
 fn case(generated: &Generated, dialect: Dialect) -> Option<Case> {
-    let script = Script::parse(&generated.text[..], dialect).ok()?;
+    edited(&generated.text, dialect, generated.choice, 1 + generated.choice % 2).ok()
+}
+
+/// A text with the first words of [`INSERTED`] in one of its commands.
+fn edited(text: &[u8], dialect: Dialect, choice: usize, count: usize) -> Result<Case, ShellError> {
+    let script = Script::parse(text, dialect)?;
     let commands = script.commands();
-    let shows = commands.iter().filter(|command| {
-        let at = program_after_wrappers(&command.words).filter(|(at, _)| command.words[*at].as_str() == Some("show"));
-        !command.in_backquotes
-            && at.is_some_and(|(at, _)| command.words.get(at + 1).is_some_and(|id| id.as_str().is_some()))
+    let shows = commands.iter().filter_map(|command| {
+        let (program, _) = program_after_wrappers(&command.words)?;
+        let id = command.words.get(program + 1)?.as_str()?;
+        let is_show = command.words[program].as_str() == Some("show") && !command.in_backquotes;
+        is_show.then_some((command, program, id))
     });
     let shows: Vec<_> = shows.collect();
-    let chosen = shows.get(generated.choice % shows.len().max(1))?;
-    let (program, _) = program_after_wrappers(&chosen.words)?;
-    let id = chosen.words[program + 1].as_str()?.to_owned();
+    let (command, program, id) = *shows.get(choice % shows.len().max(1)).ok_or(ShellError::Empty)?;
     let mut edits = Edits::new(&script);
-    edits.insert_options(chosen, program, &["-E"]).ok()?;
-    if generated.choice.is_multiple_of(2) {
-        edits.insert_options(chosen, program, &["-A=1"]).ok()?;
-    }
-    let printed = edits.apply().ok()?.to_paste().ok()?;
-    Some(Case { typed: generated.text.clone(), printed, id })
+    let inserted = &INSERTED[..count];
+    inserted.iter().try_for_each(|word| edits.insert_options(command, program, &[word]))?;
+    let printed = edits.apply()?.to_paste()?;
+    let inserted = inserted.iter().map(|&word| word.to_owned()).collect();
+    Ok(Case { typed: text.to_vec(), printed, id: id.as_bytes().escape_ascii().to_string(), inserted })
 }
 
 fn reason(generated: &Generated, dialect: Dialect) -> String {
@@ -87,28 +101,108 @@ fn reason(generated: &Generated, dialect: Dialect) -> String {
     }
 }
 
-/// Runs texts in a shell, each in a subshell, and returns their logs and outputs.
-fn run(shell: &str, place: &Path, texts: &[Vec<u8>]) -> Vec<(Vec<String>, Vec<u8>)> {
+/// The words of each call of `show`, sorted.
+type Calls = Vec<Vec<String>>;
+
+/// The calls in a directory of logs, one for each command, because shells write long calls in pieces. A log has for
+/// each call the number of words, and these.
+fn calls(directory: &Path) -> Calls {
+    let mut calls = Calls::new();
+    for log in fs::read_dir(directory).unwrap() {
+        let log = fs::read(log.unwrap().path()).unwrap();
+        let mut fields = log.split_inclusive(|&byte| byte == 0).map(|field| &field[..field.len() - 1]);
+        while let Some(count) = fields.next() {
+            let count =
+                std::str::from_utf8(count).ok().and_then(|count| count.parse().ok()).expect("a number of words");
+            let words: Vec<String> = fields.by_ref().take(count).map(|word| word.escape_ascii().to_string()).collect();
+            assert_eq!(words.len(), count, "a call is logged whole");
+            calls.push(words);
+        }
+    }
+    calls.sort();
+    calls
+}
+
+/// Makes a directory for the logs of a command, and one in which it runs. In the latter are its input and files that
+/// patterns may match.
+fn make_directories(place: &Path, number: usize) {
+    for kind in ["log", "work"] {
+        let directory = place.join(format!("{number}.{kind}"));
+        let _ = fs::remove_dir_all(&directory);
+        fs::create_dir(directory).unwrap();
+    }
+    for (name, content) in [("in", "one\ntwo  words\n"), ("junk", ""), ("show", "")] {
+        fs::write(place.join(format!("{number}.work/{name}")), content).unwrap();
+    }
+}
+
+/// How many words an edit has inserted into a call.
+fn inserted(call: &[String]) -> usize {
+    call.iter().take_while(|word| INSERTED.contains(&word.as_str())).count()
+}
+
+/// Checks that the words of each call are the same but for the edit, which only the edited command gets.
+fn check_calls(case: &Case, typed: &Calls, printed: &Calls) {
+    let text = || format!("\n{}\nprinted as\n{}", pipemark_shell::readable(&case.typed), case.printed);
+    let mut unedited: Calls = printed.iter().map(|call| call[inserted(call)..].to_vec()).collect();
+    unedited.sort();
+    assert_eq!(*typed, unedited, "the words of{}", text());
+    for call in printed {
+        let (edit, own) = call.split_at(inserted(call));
+        let expected = if own.first() == Some(&case.id) { &case.inserted[..] } else { &[] };
+        assert_eq!(edit, expected, "the edit of {own:?} in{}", text());
+    }
+}
+
+/// Runs texts in a shell, each in a subshell with this standard input, and returns their calls and outputs.
+fn run(shell: &str, place: &Path, texts: &[&[u8]], input: &str) -> Vec<(Calls, Vec<u8>)> {
     // Processes that end after the shell, as those of <( ), keep descriptor 9 open.
-    let mut script = format!("exec 9>&1\nHERE='{}'\ncd \"$HERE/work\"\n{PRELUDE}", place.display());
+    let mut script = format!("exec 9>&1\nHERE='{}'\n{PRELUDE}", place.display());
     for (number, text) in texts.iter().enumerate() {
-        fs::write(place.join(format!("{number}.text")), text).unwrap();
-        let _ = fs::remove_file(place.join(format!("{number}.log")));
+        make_directories(place, number);
+        // Messages of the shell have the same name for each text.
+        fs::write(place.join(format!("{number}.work/.text")), text).unwrap();
         // A syntax error ends the subshell only.
-        writeln!(script, "LOG=$HERE/{number}.log; ( . $HERE/{number}.text ) <in >$HERE/{number}.out 2>/dev/null")
-            .unwrap();
+        writeln!(
+            script,
+            "LOG=$HERE/{number}.log; cd $HERE/{number}.work; ( . ./.text ) <{input} >$HERE/{number}.out 2>/dev/null"
+        )
+        .unwrap();
     }
     let main = place.join("main");
     fs::write(&main, script).unwrap();
-    let ended = Command::new(shell).arg(&main).env("LC_ALL", "C.UTF-8").stdin(Stdio::null()).output().unwrap();
-    assert!(ended.status.code().is_some(), "{}", ended.status);
+    let mut timeout = Command::new("timeout");
+    let ended = timeout.args(["60", shell]).arg(&main).env("LC_ALL", "C.UTF-8").stdin(Stdio::null()).output().unwrap();
+    assert!(ended.status.code().is_some_and(|code| code != 124), "{}", ended.status);
     let result = |number: usize| {
-        let log = fs::read(place.join(format!("{number}.log"))).unwrap_or_default();
-        let mut lines: Vec<String> = log.split(|&byte| byte == b'\n').map(pipemark_shell::readable).collect();
-        lines.sort();
-        (lines, fs::read(place.join(format!("{number}.out"))).unwrap_or_default())
+        let output = fs::read(place.join(format!("{number}.out"))).unwrap_or_default();
+        (calls(&place.join(format!("{number}.log"))), output)
     };
     (0..texts.len()).map(result).collect()
+}
+
+/// Runs commands as typed and as printed, and checks them. Returns in how many the edited command ran.
+fn check_cases(shell: &str, place: &Path, cases: &[Case]) -> usize {
+    // Consecutive cases may have the same text.
+    let mut texts: Vec<&[u8]> = cases.iter().map(|case| &case.typed[..]).collect();
+    texts.dedup();
+    let results = run(shell, place, &texts, "in");
+    let result = |case: &Case| results[texts.iter().position(|text| *text == case.typed).unwrap()].clone();
+    let typed: Vec<(Calls, Vec<u8>)> = cases.iter().map(result).collect();
+    let printed = run(shell, place, &cases.iter().map(|case| case.printed.as_bytes()).collect::<Vec<_>>(), "in");
+    for (case, (typed, printed)) in cases.iter().zip(typed.iter().zip(&printed)) {
+        check_calls(case, &typed.0, &printed.0);
+        assert!(
+            typed.1 == printed.1,
+            "{shell}: the output of\n{}\nprinted as\n{}\n{}\nand\n{}",
+            pipemark_shell::readable(&case.typed),
+            case.printed,
+            pipemark_shell::readable(&typed.1[..typed.1.len().min(2000)]),
+            pipemark_shell::readable(&printed.1[..printed.1.len().min(2000)])
+        );
+    }
+    let ran = |(case, (calls, _)): &(&Case, &(Calls, Vec<u8>))| calls.iter().any(|call| call.first() == Some(&case.id));
+    cases.iter().zip(&typed).filter(ran).count()
 }
 
 /// Runs `count` commands of a dialect, and checks them.
@@ -116,7 +210,7 @@ fn check(shell: &str, dialect: Dialect, count: usize, seed: u64) {
     const BATCH: usize = 250;
     let place = Place::new(&format!("{shell}-{seed}"));
     let mut generator = Generator::new(dialect, seed);
-    let (mut accepted, mut refused, mut logged, mut unsteady) = (0, 0, 0, 0);
+    let (mut accepted, mut refused, mut ran) = (0, 0, 0);
     while accepted < count {
         let mut cases = Vec::new();
         while cases.len() < BATCH.min(count - accepted) {
@@ -133,101 +227,151 @@ fn check(shell: &str, dialect: Dialect, count: usize, seed: u64) {
             assert!(refused < 2 * (accepted + cases.len()) + 200, "the grammar refuses too much");
         }
         accepted += cases.len();
-        let typed: Vec<Vec<u8>> = cases.iter().map(|case| case.typed.clone()).collect();
-        let printed: Vec<Vec<u8>> = cases.iter().map(|case| case.printed.clone().into_bytes()).collect();
-        // Commands that read one pipe at the same time may share its bytes differently in each run.
-        let again = [run(shell, &place.0, &typed), run(shell, &place.0, &typed)];
-        let typed = run(shell, &place.0, &typed);
-        let printed = run(shell, &place.0, &printed);
-        for (number, (case, (before, after))) in cases.iter().zip(typed.iter().zip(&printed)).enumerate() {
-            let is_steady = again.iter().all(|other| other[number] == *before);
-            unsteady += usize::from(!is_steady);
-            let text = pipemark_shell::readable(&case.typed);
-            let own = format!("<{}>", case.id);
-            let unedited: Vec<String> = after.0.iter().map(|line| unedited(line)).collect();
-            let mut unedited = unedited;
-            unedited.sort();
-            assert_eq!(before.0, unedited, "{shell}: the words of\n{text}\n{}", case.printed);
-            assert_eq!(
-                before.0.iter().filter(|line| line.starts_with(&own)).count(),
-                after.0.iter().filter(|line| line.starts_with("<-E>") && line.contains(&own)).count(),
-                "{shell}: the edit of\n{text}\n{}",
-                case.printed
-            );
-            assert_eq!(
-                after.0.iter().filter(|line| line.starts_with("<-E>") || line.starts_with("<-A=1>")).count(),
-                after.0.iter().filter(|line| line.contains(&own)).count(),
-                "{shell}: nothing else is edited in\n{text}\n{}",
-                case.printed
-            );
-            assert!(!is_steady || before.1 == after.1, "{shell}: the output of\n{text}\n{}", case.printed);
-            logged += usize::from(before.0.len() > 1);
-        }
+        ran += check_cases(shell, &place.0, &cases);
     }
-    assert!(logged * 10 > count * 8, "{logged} of {count} commands ran");
-    assert!(unsteady * 20 < count, "{unsteady} of {count} commands differ from run to run");
-    eprintln!("{shell}: {accepted} commands, {logged} ran, {unsteady} differ from run to run, {refused} refused");
-}
-
-/// A line of the log without what edits insert.
-fn unedited(line: &str) -> String {
-    line.replacen("<-E>", "", 1).replacen("<-A=1>", "", 1)
+    assert!(ran * 10 > count * 7, "the edited command ran in {ran} of {count}");
+    eprintln!(
+        "{shell}, {dialect:?}: {accepted} commands without a difference, the edited one ran in {ran}, {refused} refused"
+    );
 }
 
 #[test]
-#[ignore = "unfinished: the last comparison counts edits wrongly"]
-fn printed_commands_give_the_same_words_and_output() {
+fn printed_commands_give_the_same_words_and_output_in_dash() {
     check("dash", Dialect::Posix, 700, 1);
+}
+
+#[test]
+fn printed_commands_give_the_same_words_and_output_in_bash() {
     check("bash", Dialect::Bash, 1000, 2);
-    // What is printed for sh means the same in bash.
+}
+
+/// What is printed for sh means the same in bash.
+#[test]
+fn commands_printed_for_sh_give_the_same_words_and_output_in_bash() {
     check("bash", Dialect::Posix, 300, 3);
+}
+
+/// 10^5 commands, or a tenth of them, those of `PIPEMARK_SEED`.
+fn soak(shell: &str, dialect: Dialect, count: usize, seeds: std::ops::Range<u64>) {
+    let chosen: Option<u64> = std::env::var("PIPEMARK_SEED").ok().and_then(|seed| seed.parse().ok());
+    seeds
+        .clone()
+        .filter(|seed| chosen.is_none_or(|chosen| seeds.start + chosen == *seed))
+        .for_each(|seed| check(shell, dialect, count, seed));
 }
 
 #[test]
 #[ignore = "soak"]
-fn soak_printed_commands_give_the_same_words_and_output() {
-    for seed in 10..20 {
-        check("dash", Dialect::Posix, 4000, seed);
-        check("bash", Dialect::Bash, 6000, 100 + seed);
+fn soak_printed_commands_give_the_same_words_and_output_in_dash() {
+    soak("dash", Dialect::Posix, 4000, 10..20);
+}
+
+#[test]
+#[ignore = "soak"]
+fn soak_printed_commands_give_the_same_words_and_output_in_bash() {
+    soak("bash", Dialect::Bash, 4000, 110..120);
+}
+
+#[test]
+#[ignore = "soak"]
+fn soak_commands_printed_for_sh_give_the_same_words_and_output_in_bash() {
+    soak("bash", Dialect::Posix, 2000, 210..220);
+}
+
+/// Each command of the list, in each dialect that accepts it, with an edit of each of its commands.
+fn nasty_cases(dialect: Dialect) -> Vec<Case> {
+    let mut cases = Vec::new();
+    for text in nasty::NASTY {
+        let mut ids: Vec<String> = Vec::new();
+        for choice in 0.. {
+            match edited(text, dialect, choice, 1 + choice % 2) {
+                Ok(case) if !ids.contains(&case.id) => {
+                    ids.push(case.id.clone());
+                    cases.push(case);
+                }
+                Err(error) if std::env::var_os("SHOW_REFUSED").is_some() => {
+                    eprintln!("{dialect:?}: {error}: {}", pipemark_shell::readable(text));
+                    break;
+                }
+                _ => break,
+            }
+        }
+    }
+    cases
+}
+
+#[test]
+fn commands_made_to_be_misread_are_refused_or_stay_the_same() {
+    let place = Place::new("nasty");
+    for (shell, dialect) in [("dash", Dialect::Posix), ("bash", Dialect::Posix), ("bash", Dialect::Bash)] {
+        let cases = nasty_cases(dialect);
+        let ran = check_cases(shell, &place.0, &cases);
+        eprintln!("{shell}, {dialect:?}: {} commands with an edit, which ran in {ran}", cases.len());
+        assert!(ran > 200, "{ran}");
+    }
+}
+
+#[test]
+fn commands_made_to_be_misread_survive_pasting() {
+    let for_bash = nasty_cases(Dialect::Bash);
+    let mut for_sh = nasty_cases(Dialect::Posix);
+    for_sh.retain(|case| for_bash.iter().all(|other| other.printed != case.printed));
+    for (name, mut cases) in [("nasty-bash", for_bash), ("nasty-sh", for_sh)] {
+        // Interactive shells expand aliases, and have other values of these.
+        let has = |case: &Case, part: &[u8]| case.typed.windows(part.len()).any(|text| text == part);
+        cases.retain(|case| ![&b"alias"[..], b"$-", b"$_", b"$!"].iter().any(|part| has(case, part)));
+        check_pasting(name, cases);
     }
 }
 
 /// Pastes commands into an interactive bash, which expands `!`, completes at tabs, and reads line by line.
 #[test]
-#[ignore = "unfinished: a command that reads the terminal differs"]
 fn commands_survive_pasting_into_an_interactive_shell() {
-    let place = Place::new("paste");
-    let mut generator = Generator::new(Dialect::Bash, 77);
+    check_pasting("bash", generated_cases(Dialect::Bash, 60, 77));
+    check_pasting("sh", generated_cases(Dialect::Posix, 60, 78));
+}
+
+fn generated_cases(dialect: Dialect, count: usize, seed: u64) -> Vec<Case> {
+    let mut generator = Generator::new(dialect, seed);
     let mut cases: Vec<Case> = Vec::new();
-    while cases.len() < 100 {
-        let generated = generator.command();
-        // A loop that reads the terminal would read the commands that follow.
-        let reads = generated.text.windows(10).any(|text| text == b"while read");
-        cases.extend(case(&generated, Dialect::Bash).filter(|_| !reads));
+    while cases.len() < count {
+        let mut generated = generator.command();
+        // Every other command reads a file instead of the terminal.
+        if cases.len().is_multiple_of(2) {
+            generated.text = [b"{ ", &generated.text[..], b"\n} <in"].concat();
+        }
+        cases.extend(case(&generated, dialect));
     }
-    let typed: Vec<Vec<u8>> = cases.iter().map(|case| case.typed.clone()).collect();
-    let expected = run("bash", &place.0, &typed);
-    for number in 0..cases.len() {
-        let _ = fs::remove_file(place.0.join(format!("{number}.log")));
-    }
-    let rc = place.0.join("rc");
-    fs::write(&rc, format!("HERE='{}'\ncd \"$HERE/work\"\n{PRELUDE}\nPS1= PS2= HISTFILE=\n", place.0.display()))
-        .unwrap();
+    cases
+}
+
+fn check_pasting(name: &str, cases: Vec<Case>) {
+    let place = Place::new(&format!("paste-{name}"));
+    let typed: Vec<&[u8]> = cases.iter().map(|case| &case.typed[..]).collect();
+    let expected = run("bash", &place.0, &typed, "/dev/null");
+    (0..cases.len()).for_each(|number| make_directories(&place.0, number));
+    let (rc, prelude) = (place.0.join("rc"), place.0.join("prelude"));
+    fs::write(&rc, format!("HERE='{}'\nPS1= PS2= HISTFILE=\nexec 9>$HERE/fifo\n", place.0.display())).unwrap();
+    fs::write(&prelude, PRELUDE).unwrap();
     let mut lines = String::new();
     // Evidence that this shell expands history: this line is discarded.
-    lines.push_str("LOG=$HERE/raw.log\nshow raw a!nosuch\n");
+    lines.push_str("LOG=$HERE\n. $HERE/prelude\nshow raw a!nosuch\n");
     for (number, case) in cases.iter().enumerate() {
-        writeln!(lines, "LOG=$HERE/{number}.log\n{}", case.printed).unwrap();
+        // What the command before has defined is defined anew.
+        writeln!(lines, "set +f; LOG=$HERE/{number}.log; cd $HERE/{number}.work\n. $HERE/prelude\n{}", case.printed)
+            .unwrap();
     }
     lines.push_str("exit 0\n");
+    // The shell doesn't wait for processes of <( ). They keep descriptor 9 open.
+    let fifo = place.0.join("fifo");
+    assert!(Command::new("mkfifo").arg(&fifo).status().unwrap().success());
+    let (all_ended, end) = std::sync::mpsc::channel();
+    std::thread::spawn(move || all_ended.send(fs::read(fifo)));
     paste(&rc, lines.into_bytes());
-    assert!(!place.0.join("raw.log").exists(), "history is expanded");
-    for (number, (case, (words, _))) in cases.iter().zip(&expected).enumerate() {
-        let log = fs::read(place.0.join(format!("{number}.log"))).unwrap_or_default();
-        let mut lines: Vec<String> =
-            log.split(|&byte| byte == b'\n').map(|line| unedited(&pipemark_shell::readable(line))).collect();
-        lines.sort();
-        assert_eq!(*words, lines, "pasted:\n{}", case.printed);
+    assert!(end.recv_timeout(Duration::from_secs(10)).is_ok(), "a process didn't end");
+    assert!(!place.0.join("raw").exists(), "history is expanded");
+    for (number, (case, (typed, _))) in cases.iter().zip(&expected).enumerate() {
+        check_calls(case, typed, &calls(&place.0.join(format!("{number}.log"))));
     }
 }
 
@@ -262,13 +406,13 @@ fn paste(rc: &Path, text: Vec<u8>) {
         }
         terminal
     });
-    let begin = std::time::Instant::now();
+    let begin = Instant::now();
     while shell.try_wait().unwrap().is_none() {
-        if begin.elapsed() > std::time::Duration::from_secs(60) {
+        if begin.elapsed() > Duration::from_secs(60) {
             let _ = shell.kill();
             panic!("the shell didn't end");
         }
-        std::thread::sleep(std::time::Duration::from_millis(20));
+        std::thread::sleep(Duration::from_millis(20));
     }
     drop(writer.join());
 }

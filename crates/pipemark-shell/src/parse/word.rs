@@ -164,7 +164,7 @@ impl Parser<'_> {
         match next {
             Some(b'(') if self.starts("$((") => {
                 self.at += 3;
-                Ok(WordPartKind::Arithmetic(self.arithmetic_to_end()?))
+                Ok(WordPartKind::Arithmetic(self.nested(Parser::arithmetic_to_end)?))
             }
             Some(b'(') => {
                 self.at += 1;

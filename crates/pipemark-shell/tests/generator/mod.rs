@@ -36,20 +36,24 @@ impl Generator {
 
     pub fn command(&mut self) -> Generated {
         self.ids = 0;
-        let mut text = self.list(2);
+        // Shells start a process for each command, which takes most of the time.
+        let depth = [0, 0, 0, 0, 0, 1, 1, 1, 1, 2][self.number(10)];
+        let mut text = self.list(depth);
         match self.number(12) {
             0 => text.push_str(" # it's | a comment; show"),
-            1 => text = format!("{text} | show h <<E\na  $W 'b'\nE\n"),
-            2 => text = format!("show h <<-'E' | {text}\na $W `b`\nE\n"),
-            3 => text = format!("f() {{ {text}\n}}\nf | show z"),
+            1 => text = format!("{text} | show {} <<E\na  $W 'b'\nE\n", self.id()),
+            2 => text = format!("show {} <<-'E' | {text}\na $W `b`\nE\n", self.id()),
+            3 => text = format!("f() {{ {text}\n}}\nf | show {}", self.id()),
+            4 => text = format!("show {} <<E <<'F X'; {text}\nE\nE\n# $V\nF X\n", self.id()),
+            5 => text = format!("# show\n\n{text} &&\n# it's\n show {} #\n", self.id()),
             _ => {}
         }
         let mut text = text.into_bytes();
-        // Bytes that aren't UTF-8, in place of a letter in a word.
-        if self.number(10) == 0
-            && let Some(at) = text.iter().position(|&byte| byte == b'Q')
+        // A byte that isn't UTF-8, in place of a letter in a word.
+        if self.number(4) == 0
+            && let Some(at) = text.windows(2).position(|two| two == b"bQ")
         {
-            text[at] = 0xe9;
+            text[at + 1] = 0xe9;
         }
         Generated { text, choice: self.random.next_u64() as usize >> 1 }
     }
@@ -98,10 +102,10 @@ impl Generator {
             4 => format!("while read -r x; do {list} </dev/null; done"),
             5 => format!("{{ n=; until [ -n \"$n\" ]; do n=1; {other}; {list}; done; }}"),
             6 => format!("case {word} in a|'b c') {other};; (*) {list};; esac"),
-            7 => format!("g() {{ {list}\n}}; g"),
+            7 => format!("{{ g{0}() {{ {list}\n}}; g{0}; }}", self.id()),
             8 => format!("{{ [[ -n {word} && -f in ]] && {list}; }}"),
             9 => format!("{{ ((1 < 2)); {list}; }}"),
-            _ => format!("{{ function k {{ {list}; }}; k; }}"),
+            _ => format!("{{ function k{0} {{ {list}; }}; k{0}; }}", self.id()),
         };
         match self.number(4) {
             0 => format!("{text} 2>&1"),
@@ -111,19 +115,23 @@ impl Generator {
     }
 
     fn simple(&mut self, depth: usize) -> String {
-        self.ids += 1;
         // Words may contain commands, which have ids too.
-        let id = self.ids;
+        let id = self.id();
         let mut text = String::new();
         if self.number(5) == 0 {
             text.push_str(&format!("A={} ", self.word(depth)));
         }
-        // The shells' builtin finds no function, so this command doesn't run.
-        if self.number(30) == 0 {
-            text.push_str("command ");
+        if self.number(12) == 0 {
+            text.push_str(self.pick(&[
+                "nohup ",
+                "timeout 9 ",
+                "env B=2 'C= 3' ",
+                "nice -n 5 ",
+                "timeout -s INT 1 nohup ",
+            ]));
         }
         let program = self.pick(&["show", "show", "show", "'show'", "sh\"ow\"", "\\show"]);
-        text.push_str(&format!("{program} s{id}"));
+        text.push_str(&format!("{program} {id}"));
         for _ in 0..self.number(4) {
             let blank = self.pick(&[" ", "  ", "\t", " \\\n"]);
             let item = if self.number(7) == 0 { self.redirection() } else { self.word(depth) };
@@ -132,10 +140,25 @@ impl Generator {
         text
     }
 
+    /// A word that only one command gets.
+    fn id(&mut self) -> String {
+        self.ids += 1;
+        format!("s{}", self.ids)
+    }
+
+    /// Processes in `<( )` run at the same time as others with the same input, so they read none.
+    fn process(&mut self) -> String {
+        format!("<(show {} </dev/null)", self.id())
+    }
+
     fn redirection(&mut self) -> String {
         let common = ["2>&1", "2>/dev/null", "<in", "< 'in'", "3>&1", "3>&-", "<&0", "2>>log2", "3>|junk", "0<in"];
-        let bash = ["2>&1", "<<<'h  s'", "<<<$W", "< <(show ps)", "&>>junk2", "10>junk3"];
-        if self.is_bash() && self.number(2) == 0 { self.pick(&bash).to_owned() } else { self.pick(&common).to_owned() }
+        let bash = ["2>&1", "<<<'h  s'", "<<<$W", "&>>junk2", "10>junk3"];
+        match self.number(12) {
+            0 if self.is_bash() => format!("< {}", self.process()),
+            1..=5 if self.is_bash() => self.pick(&bash).to_owned(),
+            _ => self.pick(&common).to_owned(),
+        }
     }
 
     fn word(&mut self, depth: usize) -> String {
@@ -146,7 +169,9 @@ impl Generator {
         /// What needs quotes that sh doesn't have, or what history expansion changes.
         const RARE: [&str; 9] =
             ["'\t'", "\"a\tb\"", "'x\ny'", "\"\u{202e}\u{200b}\"", "\"c!d\"", "a!b", "'x!y'", "[!x]y", "bQ"];
-        const COMMON: [&str; 39] = [
+        const COMMON: [&str; 41] = [
+            "show",
+            "'show s1|show'",
             "a",
             "b",
             "it\\'s",
@@ -187,7 +212,7 @@ impl Generator {
             "\"$@\"",
             "$?",
         ];
-        const BASH: [&str; 18] = [
+        const BASH: [&str; 17] = [
             "{a,b}",
             "x{1..3}y",
             "{a,'b c'}",
@@ -199,7 +224,6 @@ impl Generator {
             "${W^^}",
             "${W:1:2}",
             "${V:=}",
-            "<(show p1)",
             "$'\\e[1m'",
             "a{b,c!d}e",
             "${!V}",
@@ -208,19 +232,20 @@ impl Generator {
             "{x,\t}",
         ];
         match self.number(10) {
-            0 if depth > 0 => format!("$({})", self.list(depth - 1)),
-            1 if depth > 0 => format!("\"$({})\"", self.list(depth - 1)),
+            0 if depth > 0 && self.number(2) == 0 => format!("$({})", self.list(depth - 1)),
+            1 if depth > 0 && self.number(2) == 0 => format!("\"$({})\"", self.list(depth - 1)),
             2 if depth > 0 => format!("`{}`", self.backquoted()),
             3 if depth > 0 && self.is_bash() => format!("${{V:-$({})}}", self.pipeline(depth - 1)),
+            4 if self.is_bash() && self.number(18) == 0 => self.process(),
             4 if self.is_bash() => self.pick(&BASH).to_owned(),
-            5 if self.is_bash() || self.number(8) == 0 => self.pick(&RARE).to_owned(),
+            5 if self.number(if self.is_bash() { 3 } else { 12 }) == 0 => self.pick(&RARE).to_owned(),
             _ => self.pick(&COMMON).to_owned(),
         }
     }
 
     fn backquoted(&mut self) -> String {
-        self.ids += 1;
-        let word = self.pick(&["x", "'a  b'", "$W", "\"$W\"", "\\`show y\\`", "${V:-z}"]);
-        format!("show b{} {word} | show", self.ids)
+        let inner = format!("\\`show {}\\`", self.id());
+        let word = self.pick(&["x", "'a  b'", "$W", "\"$W\"", &inner, "${V:-z}"]).to_owned();
+        format!("show {} {word} | show {}", self.id(), self.id())
     }
 }
