@@ -3,6 +3,8 @@
 use std::fmt;
 use std::str::FromStr;
 
+use pipemark_shell::{Dialect, Script, ShellError, ShellStage, Word, quote_argument, quote_bytes};
+
 use crate::bad_value::BadValue;
 
 /// One stage: a program and its arguments. The program `relay` is pipemark's own relay, not a program in the PATH.
@@ -21,15 +23,15 @@ impl Stage {
 
 impl fmt::Display for Stage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let plain = |c: char| c.is_ascii_alphanumeric() || "-_./=:,+@%".contains(c);
-        let words: Vec<String> = self
-            .0
+        // What a terminal can't show is in quotes too, because this text is parsed again.
+        let quoted = |word: &String| {
+            quote_bytes(word.as_bytes(), Dialect::Posix)
+                .unwrap_or_else(|_| format!("'{}'", word.replace('\'', r"'\''")))
+        };
+        let arguments = self.0[1..]
             .iter()
-            .map(|word| match !word.is_empty() && word.chars().all(plain) {
-                true => word.clone(),
-                false => format!("'{}'", word.replace('\'', r"'\''")),
-            })
-            .collect();
+            .map(|word| quote_argument(word.as_bytes(), Dialect::Posix).unwrap_or_else(|_| quoted(word)));
+        let words: Vec<String> = self.0.first().map(quoted).into_iter().chain(arguments).collect();
         f.write_str(&words.join(" "))
     }
 }
@@ -66,50 +68,38 @@ impl fmt::Display for Stages {
 impl FromStr for Stages {
     type Err = BadValue;
 
-    /// Parses `cat -u | relay`. Words are separated and quoted as in a shell; all other shell syntax is refused.
+    /// Parses `cat -u | relay`. Words are separated and quoted as in sh. What sh would expand or redirect is refused,
+    /// because no shell is used.
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let refuse =
-            |why: &str| BadValue::new(format!("'{text}' is not a stage: {why}; write a command such as 'cat -u'"));
-        let mut stages = vec![Vec::new()];
-        let mut word: Option<String> = None;
-        let mut quote: Option<char> = None;
-        let mut chars = text.chars();
-        while let Some(c) = chars.next() {
-            match (quote, c) {
-                (Some(open), c) if c == open => quote = None,
-                (None | Some('"'), '\\') => {
-                    let next = chars.next().ok_or_else(|| refuse("it ends with a backslash"))?;
-                    word.get_or_insert_default().push(next);
-                }
-                (Some(_), c) => word.get_or_insert_default().push(c),
-                (None, '\'' | '"') => {
-                    quote = Some(c);
-                    word.get_or_insert_default();
-                }
-                (None, '|') => {
-                    stages.last_mut().expect("at least one").extend(word.take());
-                    stages.push(Vec::new());
-                }
-                (None, ' ' | '\t') => stages.last_mut().expect("at least one").extend(word.take()),
-                (None, '<' | '>' | '&' | ';' | '`' | '$' | '(' | ')') => {
-                    return Err(refuse(&format!(
-                        "'{c}' is shell syntax, but no shell is used; quote it, or use sh -c '…'"
-                    )));
-                }
-                (None, c) => word.get_or_insert_default().push(c),
+        let refuse = |why: &dyn fmt::Display| {
+            BadValue::new(format!("'{text}' is not a stage: {why}; write a command such as 'cat -u'"))
+        };
+        let no_shell =
+            |what: &str| refuse(&format!("{what} needs a shell, but no shell is used; quote it, or use sh -c '…'"));
+        let empty = || refuse(&"a command is empty");
+        let script = Script::parse(text, Dialect::Posix).map_err(|error| match error {
+            ShellError::Empty => empty(),
+            error => refuse(&error),
+        })?;
+        let stages = script.separate_stages().map_err(|error| no_shell(&error.to_string()))?;
+        if stages.len() > MAX_STAGES {
+            return Err(refuse(&format!("{} commands are too many", stages.len())));
+        }
+        let pipeline = script.pipeline().into_iter().flat_map(|pipeline| &pipeline.stages);
+        let stage = |stage: &ShellStage| {
+            let command = stage.simple().filter(|command| !command.words.is_empty());
+            let command = command.ok_or_else(|| no_shell("a compound command"))?;
+            if !stage.redirections.is_empty() || !command.assignments.is_empty() {
+                return Err(no_shell("a redirection or a variable"));
             }
-        }
-        if quote.is_some() {
-            return Err(refuse("a quote is not closed"));
-        }
-        stages.last_mut().expect("at least one").extend(word);
-        if stages.iter().any(|words| words.first().is_none_or(String::is_empty)) {
-            return Err(refuse("a command is empty"));
-        }
-        if text.contains('\0') || stages.len() > MAX_STAGES {
-            return Err(refuse("it contains a NUL or too many commands"));
-        }
-        Ok(Stages(stages.into_iter().map(Stage).collect()))
+            let word = |word: &Word| {
+                let shown = String::from_utf8_lossy(script.bytes(&word.span)).into_owned();
+                word.as_str().map(str::to_owned).ok_or_else(|| no_shell(&shown))
+            };
+            let words: Vec<String> = command.words.iter().map(word).collect::<Result<_, _>>()?;
+            if words[0].is_empty() { Err(empty()) } else { Ok(Stage(words)) }
+        };
+        Ok(Stages(pipeline.map(stage).collect::<Result<_, _>>()?))
     }
 }
 
@@ -135,7 +125,26 @@ mod tests {
 
     #[test]
     fn shell_syntax_is_refused() {
-        for text in ["", " ", "|", "cat |", "cat > x", "cat $HOME", "cat 'x", "cat \\", "'' x"] {
+        for text in [
+            "",
+            " ",
+            "|",
+            "cat |",
+            "cat > x",
+            "cat $HOME",
+            "cat 'x",
+            "cat \\",
+            "'' x",
+            "cat *.gz",
+            "cat ~",
+            "A=1 cat",
+            "(cat)",
+            "cat; cat",
+            "cat &",
+            "cat # x",
+            "cat {a,b}",
+            "if x",
+        ] {
             assert!(text.parse::<Stages>().is_err(), "{text}");
         }
     }
