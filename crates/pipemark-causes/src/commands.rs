@@ -34,6 +34,14 @@ fn typed_script(figures: &PipelineFigures) -> Option<Script> {
     Script::parse(typed, dialect(figures).ok()?).ok()
 }
 
+/// A stage's arguments, byte for byte.
+fn arguments(stage: &StageFigures) -> Vec<&[u8]> {
+    match &stage.arguments {
+        Some(exact) => exact.iter().map(|word| &word[..]).collect(),
+        None => stage.words.iter().map(String::as_bytes).collect(),
+    }
+}
+
 /// The pipeline as typed or, if nobody typed it here, from the arguments of its processes.
 fn script(figures: &PipelineFigures) -> Option<(Script, &'static str)> {
     if figures.typed.is_some() && !figures.typed_elsewhere {
@@ -43,21 +51,24 @@ fn script(figures: &PipelineFigures) -> Option<(Script, &'static str)> {
     // arguments, as the subshells of a shell do.
     const SHELLS: [&str; 7] = ["sh", "bash", "dash", "ash", "zsh", "ksh", "busybox"];
     let forked = |(at, stage): (usize, &StageFigures)| {
-        figures.stages[..at].iter().any(|other| other.words == stage.words)
+        figures.stages[..at].iter().any(|other| arguments(other) == arguments(stage))
             || stage.words.first().is_none_or(|word| SHELLS.contains(&base(word)))
     };
     let is_chain = !figures.stages.iter().enumerate().any(forked)
         && figures.pipes.len() + 1 == figures.stages.len()
         && figures.pipes.iter().all(|pipe| pipe.to == pipe.from + 1 && !pipe.is_socket)
         && figures.stages.iter().all(|stage| stage.processes <= 1);
-    let words: Vec<&[String]> = figures.stages.iter().map(|stage| &stage.words[..]).collect();
-    let script = from_arguments(&words, dialect(figures).ok()?).ok().filter(|_| is_chain)?;
+    let all: Vec<Vec<&[u8]>> = figures.stages.iter().map(arguments).collect();
+    let all: Vec<&[&[u8]]> = all.iter().map(Vec::as_slice).collect();
+    let script = from_arguments(&all, dialect(figures).ok()?).ok().filter(|_| is_chain)?;
     Some((script, REBUILT))
 }
 
 /// The command of each stage.
 fn find<'s>(figures: &PipelineFigures, script: &'s Script) -> Vec<Option<FoundCommand<'s>>> {
-    let stages = figures.stages.iter().map(|stage| RunningStage { name: &stage.name, words: &stage.words[..] });
+    let all: Vec<Vec<&[u8]>> = figures.stages.iter().map(arguments).collect();
+    let stages = figures.stages.iter().zip(&all);
+    let stages = stages.map(|(stage, words)| RunningStage { name: &stage.name, words: &words[..] });
     find_stages(script, &stages.collect::<Vec<_>>())
 }
 

@@ -3,10 +3,12 @@
 use pipemark_model::{Watched, neutral};
 use pipemark_proc::state::ThreadState;
 use pipemark_proc::thread::ProcFile;
+use pipemark_shell::shown_command;
 
 use crate::causes;
 use crate::commands;
 use crate::evidence::PipelineEvidence;
+use crate::exact_text::hex;
 use crate::figures::PipelineFigures;
 use crate::interval::Interval;
 use crate::phases::phases;
@@ -58,9 +60,11 @@ impl PipelineReport {
         let is_repeatable = evidence.exit_code == Some(0) && (0.1..=MAX_REPEATED_SECONDS).contains(&figures.seconds);
         let experiments = is_repeatable.then(|| commands::experiments(&figures)).flatten();
         let names = || figures.stages.iter().map(|stage| stage.name.as_str()).collect::<Vec<_>>().join(" | ");
+        let given = evidence.pipeline.as_ref();
         PipelineReport {
             schema: "pipemark-why/1".to_owned(),
-            pipeline: evidence.pipeline.clone().unwrap_or_else(names),
+            pipeline: given.map_or_else(names, |text| shown_command(text).into_owned()),
+            pipeline_hex: given.filter(|text| std::str::from_utf8(text).is_err()).map(|text| hex(text)),
             notes: notes(evidence, &figures, &verdict),
             verdict,
             experiments,

@@ -7,15 +7,16 @@ use pipemark_proc::process::{Direction, PipeEnd};
 use pipemark_proc::thread::ProcFile;
 use pipemark_profile::Profile;
 
+use crate::exact_text::ExactText;
 use crate::timeline::Timeline;
 
 /// What was seen of a pipeline. Stages and pipes are in the order in which they were found.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct PipelineEvidence {
     /// The pipeline as given to the verb; `None` if it was already running.
-    pub pipeline: Option<String>,
+    pub pipeline: Option<ExactText>,
     /// The pipeline as typed, if a shell runs it.
-    pub typed: Option<String>,
+    pub typed: Option<ExactText>,
     /// Whether that text is from a process which pipemark didn't start. Its user could be anybody.
     #[serde(default)]
     pub typed_elsewhere: bool,
@@ -82,8 +83,11 @@ pub struct StageEvidence {
     pub name: String,
     /// The command, shortened for display.
     pub command: String,
-    /// The words of the command line.
+    /// The words of the command line, as text and up to a length. They may be those of a longer or another line.
     pub words: Vec<String>,
+    /// The arguments byte for byte, the program's name first; empty if they are unknown, `None` if they are `words`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub arguments: Option<Vec<ExactText>>,
     pub pids: Vec<u32>,
     /// The maximum number of processes that the stage had at once.
     pub processes: usize,

@@ -6,6 +6,7 @@ use pipemark_proc::state::ThreadState;
 use pipemark_proc::topology::upstream_first;
 
 use crate::evidence::{MachineLimits, PipeEvidence, PipelineEvidence, WaitCycle};
+use crate::exact_text::ExactText;
 use crate::interval::{EndWaits, Interval, PipeCounts, StageCounts};
 use crate::report::{PipeFigures, StageFigures};
 
@@ -29,7 +30,7 @@ pub struct PipelineFigures {
     /// Whether the pipeline was sampled from its start, and these are its figures since then.
     pub from_start: bool,
     /// The pipeline as typed; `None` if unknown.
-    pub typed: Option<String>,
+    pub typed: Option<ExactText>,
     /// Whether the text is that of a process which this call didn't start. Its user could be anybody, so it isn't
     /// printed as a command.
     pub typed_elsewhere: bool,
@@ -352,6 +353,7 @@ fn stage(evidence: &PipelineEvidence, interval: &Interval, place: usize, number:
             command: stage.command.clone(),
             pid: stage.pids.first().copied().unwrap_or(0),
             words: stage.words.clone(),
+            arguments: stage.arguments.clone(),
             cpus: stage.cpus.clone(),
             ..StageFigures::default()
         };
@@ -439,6 +441,7 @@ fn stage(evidence: &PipelineEvidence, interval: &Interval, place: usize, number:
         seconds_silent: stage.silent,
         wrote_before: stage.wrote_before,
         words: stage.words.clone(),
+        arguments: stage.arguments.clone(),
         collates: stage.collates,
         profile: stage.profile.clone(),
         language: stage.language.clone(),

@@ -11,6 +11,7 @@ pub mod causes;
 mod commands;
 mod conclusion;
 pub mod evidence;
+pub mod exact_text;
 mod figures;
 pub mod hypothesis;
 pub mod interval;

@@ -99,7 +99,7 @@ mod tests {
     #[test]
     fn phases_number_stages_as_the_whole_does() {
         let mut evidence =
-            PipelineEvidence { pipeline: Some("stage0 | stage1 | stage2 | stage3".to_owned()), ..watched(4) };
+            PipelineEvidence { pipeline: Some("stage0 | stage1 | stage2 | stage3".into()), ..watched(4) };
         for half in 0..12 {
             // The first two stages end while the third begins to compute.
             let early = half < 4;

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::LazyLock;
 
 use crate::evidence::{PeerFigures, PipelineEvidence};
+use crate::exact_text::ExactText;
 use crate::{programs, remedies};
 
 /// Programs that aren't in the tables, but whose names tell nothing.
@@ -104,6 +105,7 @@ pub fn redact(evidence: &PipelineEvidence) -> PipelineEvidence {
     let mut found = evidence.clone();
     for stage in &mut found.stages {
         stage.words = known.words(&stage.words);
+        stage.arguments = None;
         stage.command = stage.words.join(" ");
         stage.name = known.program(&stage.name);
         // The table names kinds of work and the functions that show them. Other functions may be the user's own.
@@ -126,8 +128,9 @@ pub fn redact(evidence: &PipelineEvidence) -> PipelineEvidence {
         step.opens.iter_mut().for_each(|(path, _)| *path = known.of("file", path));
         step.lock.iter_mut().for_each(|lock| lock.path = known.of("file", &lock.path));
     }
-    found.typed = evidence.typed.as_deref().map(|text| known.typed(text));
-    found.pipeline = evidence.pipeline.as_deref().map(|text| known.typed(text));
+    let mut typed = |text: &ExactText| ExactText::from(known.typed(&String::from_utf8_lossy(text)));
+    found.typed = evidence.typed.as_ref().map(&mut typed);
+    found.pipeline = evidence.pipeline.as_ref().map(&mut typed);
     found
 }
 
@@ -140,7 +143,7 @@ mod tests {
         let words: Vec<String> = text.split(' ').map(str::to_owned).collect();
         let stage = StageEvidence { name: words[0].clone(), words, ..StageEvidence::default() };
         let evidence =
-            PipelineEvidence { stages: vec![stage], typed: Some(text.to_owned()), ..PipelineEvidence::default() };
+            PipelineEvidence { stages: vec![stage], typed: Some(text.into()), ..PipelineEvidence::default() };
         let found = redact(&evidence);
         found.stages[0].words.join(" ")
     }
@@ -158,13 +161,10 @@ mod tests {
     fn nothing_private_is_left_in_the_typed_pipeline() {
         let text =
             "zcat /srv/customers.gz | grep -e 'Jane Doe' | curl --data-binary @- https://example.org/upload?key=1";
-        let evidence = PipelineEvidence {
-            typed: Some(text.to_owned()),
-            pipeline: Some(text.to_owned()),
-            ..PipelineEvidence::default()
-        };
+        let evidence =
+            PipelineEvidence { typed: Some(text.into()), pipeline: Some(text.into()), ..PipelineEvidence::default() };
         let found = redact(&evidence);
-        let typed = found.typed.unwrap();
+        let typed = String::from_utf8(found.typed.unwrap().0).unwrap();
         for secret in ["customers", "Jane", "Doe", "example", "upload"] {
             assert!(!typed.contains(secret), "{typed}");
         }

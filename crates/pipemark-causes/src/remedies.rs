@@ -539,7 +539,7 @@ mod tests {
 
     #[test]
     fn a_wrapper_that_unbuffers_is_omitted() {
-        let typed = |text: &'static str| move |figures: &mut PipelineFigures| figures.typed = Some(text.to_owned());
+        let typed = |text: &'static str| move |figures: &mut PipelineFigures| figures.typed = Some(text.into());
         let unbuffered = found("cut -f2", "small writes", typed("cat a | LC_ALL=C stdbuf -o0 cut -f2 | sort"));
         assert_eq!(
             (unbuffered[0].id.as_str(), unbuffered[0].command.as_str()),
@@ -574,7 +574,7 @@ mod tests {
     fn commands_stay_as_typed_but_for_the_edit() {
         let command = |typed: &'static str, shell: &'static str, elsewhere: bool| {
             let remedies = found("grep hit", "output buffered (held)", |figures| {
-                (figures.typed, figures.shell) = (Some(typed.to_owned()), shell.to_owned());
+                (figures.typed, figures.shell) = (Some(typed.into()), shell.to_owned());
                 figures.typed_elsewhere = elsewhere;
             });
             remedies[0].command.clone()
@@ -596,7 +596,7 @@ mod tests {
         let words = "parallel --pipe --block 4M -j2 zstd -q -15";
         let children = |share: f64| {
             move |figures: &mut PipelineFigures| {
-                figures.typed = Some(format!("cat a | {words} | wc -c"));
+                figures.typed = Some(format!("cat a | {words} | wc -c").into());
                 let stage = &mut figures.stages[0];
                 (stage.cpu, stage.cpu_of_children) = (Some(1.6), Some(share * 1.6));
             }
@@ -614,7 +614,7 @@ mod tests {
 
     #[test]
     fn the_remedy_for_a_started_program_is_that_of_its_starter() {
-        let found = found("gzip", "computing", |figures| figures.typed = Some("tar czf - d | wc -c".to_owned()));
+        let found = found("gzip", "computing", |figures| figures.typed = Some("tar czf - d | wc -c".into()));
         assert_eq!(found[0].id, "tar-use-compress");
         assert!(found.iter().all(|remedy| remedy.id != "gzip-pigz"), "{found:?}");
         assert!(ids("gzip", "computing").iter().all(|id| id != "tar-use-compress"));
@@ -708,7 +708,7 @@ mod tests {
     fn advice_notes_changed_output_and_keeps_commands_as_typed() {
         let sort = found("sort -k 2", "computing", |figures| {
             figures.stages[0].collates = true;
-            figures.typed = Some("zcat 'a b.gz' | sort -k '2' | uniq".to_owned());
+            figures.typed = Some("zcat 'a b.gz' | sort -k '2' | uniq".into());
         });
         let locale = sort.iter().find(|remedy| remedy.id == "sort-lc-all-c").unwrap();
         assert_eq!(locale.command, "zcat 'a b.gz' | LC_ALL=C sort -k '2' | uniq");

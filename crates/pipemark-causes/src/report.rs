@@ -6,14 +6,18 @@ use pipemark_proc::thread::ProcFile;
 use pipemark_profile::Profile;
 
 use crate::evidence::PeerFigures;
+use crate::exact_text::ExactText;
 
 /// The report on a pipeline, as written by `--json`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PipelineReport {
     pub schema: String,
-    /// The pipeline as typed, or the names of its stages.
+    /// The pipeline as typed (as a word of bash, `$'…'`, if it isn't UTF-8), or the names of its stages.
     pub pipeline: String,
+    /// The bytes of the pipeline in hexadecimal; absent if `pipeline` is the pipeline itself, because it is UTF-8.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pipeline_hex: Option<String>,
     pub verdict: PipelineVerdict,
     /// The call of `pipemark tune` that runs the pipeline in variants; null unless the pipeline was typed here, ended with
     /// exit code 0, and was short.
@@ -302,9 +306,12 @@ pub struct StageFigures {
     /// Mean bytes that each process started by the stage has read and written, including what it reads while starting.
     #[serde(skip)]
     pub bytes_per_start: Option<f64>,
-    /// The stage's command line.
+    /// The stage's command line, as text.
     #[serde(skip)]
     pub words: Vec<String>,
+    /// Its arguments byte for byte; `None` if they are `words`.
+    #[serde(skip)]
+    pub arguments: Option<Vec<ExactText>>,
     /// Whether the stage may read files or sockets besides its pipes.
     #[serde(skip)]
     pub reads_others: bool,

@@ -63,7 +63,7 @@ pub fn typed_remedies(command: &CommandAsTyped<'_>) -> Vec<TypedRemedy> {
     let figures = PipelineFigures {
         stages: vec![stage.clone()],
         pipes: pipes.into_iter().collect(),
-        typed: Some(command.text.to_owned()),
+        typed: Some(command.text.into()),
         shell: if command.dialect == Dialect::Bash { "bash" } else { "sh" }.to_owned(),
         ..PipelineFigures::default()
     };

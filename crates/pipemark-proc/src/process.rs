@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use std::fmt::Display;
 use std::fs::{self, File};
 use std::io::{self, Read};
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::Path;
 
 use rustix::fd::{AsFd, AsRawFd, OwnedFd};
@@ -276,9 +276,21 @@ impl Process {
         if words.trim().is_empty() { Vec::new() } else { words.split('\0').map(str::to_owned).collect() }
     }
 
-    /// The process's arguments, byte for byte; empty if unreadable.
+    /// Whether the process belongs to this program's user.
+    pub fn is_own(&self) -> bool {
+        let owner = fs::metadata(format!("/proc/{}", self.pid)).map(|metadata| metadata.uid());
+        owner.is_ok_and(|owner| owner == rustix::process::geteuid().as_raw())
+    }
+
+    /// The process's arguments, byte for byte; empty if unreadable or longer than 128 KiB.
     pub fn arguments(&self) -> Vec<Vec<u8>> {
-        let line = fs::read(format!("/proc/{}/cmdline", self.pid)).unwrap_or_default();
+        const MAX_BYTES: u64 = 128 << 10;
+        let mut line = Vec::new();
+        let read = File::open(format!("/proc/{}/cmdline", self.files_of))
+            .and_then(|file| file.take(MAX_BYTES + 1).read_to_end(&mut line));
+        if read.is_err() || line.len() as u64 > MAX_BYTES {
+            return Vec::new();
+        }
         let words = line.strip_suffix(b"\0").unwrap_or(&line);
         if words.is_empty() { Vec::new() } else { words.split(|&byte| byte == 0).map(<[u8]>::to_vec).collect() }
     }

@@ -37,7 +37,7 @@ pub use error::ShellError;
 pub use find::{FoundCommand, RunningStage, find_stages, from_arguments};
 pub use parse::{MAX_BYTES, ansi_c_value};
 pub use plain::split_without_shell;
-pub use quote::{is_shown_exactly, quote_argument, quote_bytes, readable};
+pub use quote::{is_shown_exactly, quote_argument, quote_bytes, readable, shown_command};
 pub use syntax::{
     Bar, CommandList, Compound, CompoundKind, Connector, Pipeline, Redirection, RedirectionKind, Script, ShellStage,
     SimpleCommand, Span, StageCommand, Word, WordPart, WordPartKind,

@@ -1,5 +1,6 @@
 //! Quotes words, so that a shell reads them back and a terminal shows and copies them exactly.
 
+use std::borrow::Cow;
 use std::fmt::Write;
 
 use unicode_width::UnicodeWidthChar;
@@ -114,6 +115,11 @@ pub fn readable(bytes: &[u8]) -> String {
     text
 }
 
+/// A command as text to show: itself or, if it isn't UTF-8, quoted, so that it can be pasted into bash as an argument.
+pub fn shown_command(bytes: &[u8]) -> Cow<'_, str> {
+    std::str::from_utf8(bytes).map_or_else(|_| Cow::Owned(ansi_c(bytes)), Cow::Borrowed)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -146,5 +152,7 @@ mod tests {
     #[test]
     fn bytes_that_are_not_utf_8_are_readable() {
         assert_eq!(readable(b"caf\xe9 \xc3\xa9"), "caf\\xe9 é");
+        assert_eq!(shown_command(b"cat 'caf\xe9'"), r"$'cat \x27caf\xe9\x27'");
+        assert_eq!(shown_command("cat  é\t".as_bytes()), "cat  é\t");
     }
 }

@@ -14,6 +14,7 @@ pub fn stage(stage: &WatchedStage) -> StageEvidence {
         name: neutral(&stage.name),
         command: stage.command.clone(),
         words: stage.words.clone(),
+        arguments: stage.arguments.clone(),
         pids: stage.pids.clone(),
         processes: stage.processes,
         threads: stage.threads,

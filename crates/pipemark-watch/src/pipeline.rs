@@ -61,9 +61,9 @@ impl WatchedPipeline {
         self.stages.iter().any(|stage| stage.alive)
     }
 
-    /// The pipeline as typed; `None` if no shell runs it, or if the text isn't UTF-8.
-    pub fn typed_text(&self) -> Option<&str> {
-        self.typed.as_ref()?.text.as_deref()
+    /// The pipeline as typed; `None` if no shell runs it.
+    pub fn typed_text(&self) -> Option<&[u8]> {
+        self.typed.as_ref().map(|typed| &typed.text[..])
     }
 
     /// Whether this program started the pipeline.

@@ -1,13 +1,28 @@
-//! Details of a stage's program that are read once: the locale by whose rules it compares text, and its language.
+//! Details of a stage's program that are read once: its arguments, the locale by whose rules it compares text, and its
+//! language.
 
 use std::fs::File;
 use std::io::Read as _;
 use std::time::Duration;
 
+use pipemark_causes::exact_text::ExactText;
 use pipemark_causes::interval::Interval;
 use pipemark_proc::language;
+use pipemark_proc::process::Process;
 
 use crate::pipeline::stage::WatchedStage;
+
+/// The arguments of a process, if they aren't these words: because they aren't UTF-8, are longer than what is read of
+/// them as text, or end with empty ones. Those of another user's process are not used, because a command to paste would
+/// run a program that this user has chosen.
+pub fn exact_arguments(process: &Process, words: &[String]) -> Option<Vec<ExactText>> {
+    if !process.is_own() {
+        return Some(Vec::new());
+    }
+    let arguments = process.arguments();
+    let are_equal = arguments.iter().map(Vec::as_slice).eq(words.iter().map(String::as_bytes));
+    (!are_equal).then(|| arguments.into_iter().map(ExactText).collect())
+}
 
 /// Whether a program compares text by locale rules. `environment` is the content of /proc/PID/environ.
 pub fn collates(program: &str, environment: &[u8]) -> bool {

@@ -1,5 +1,6 @@
 //! Finds the text of a pipeline as it was typed.
 
+use pipemark_causes::exact_text::ExactText;
 use pipemark_causes::programs;
 use pipemark_proc::process::Process;
 
@@ -12,8 +13,8 @@ const SHELLS: [&str; 6] = ["sh", "bash", "dash", "zsh", "ksh", "busybox"];
 pub struct TypedText {
     /// What the shell is called.
     pub shell: String,
-    /// Its argument; `None` if it isn't UTF-8.
-    pub text: Option<String>,
+    /// Its argument.
+    pub text: ExactText,
     /// Whether another process than one of this call has it. Its text may be anybody's.
     pub elsewhere: bool,
 }
@@ -35,8 +36,7 @@ pub fn typed_text(subject: &Subject) -> Option<TypedText> {
             && flag.starts_with(b"-")
             && flag.ends_with(b"c")
         {
-            let text = String::from_utf8(text.clone()).ok();
-            return Some(TypedText { shell: shell.to_owned(), text, elsewhere });
+            return Some(TypedText { shell: shell.to_owned(), text: ExactText(text.clone()), elsewhere });
         }
         pid = process.parent;
     }

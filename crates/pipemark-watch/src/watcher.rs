@@ -308,7 +308,7 @@ impl Watcher {
         let typed_here = self.pipeline.typed.as_ref().filter(|typed| !typed.elsewhere);
         PipelineEvidence {
             pipeline: None,
-            typed: self.pipeline.typed_text().map(str::to_owned),
+            typed: self.pipeline.typed.as_ref().map(|typed| typed.text.clone()),
             typed_elsewhere: self.pipeline.typed.as_ref().is_some_and(|typed| typed.elsewhere),
             shell: typed_here.map_or_else(|| std::env::var("SHELL").unwrap_or_default(), |typed| typed.shell.clone()),
             started: self.pipeline.is_child(),

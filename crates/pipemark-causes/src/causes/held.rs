@@ -100,7 +100,7 @@ fn has_endless_input(figures: &PipelineFigures, stage: &StageFigures) -> bool {
         let connected =
             !fed && source.peer.as_ref().is_some_and(|peer| !peer.pipe) && programs::program(&source.words) == "curl";
         let shell = ["sh", "bash", "dash", "zsh", "ksh", "sleep", "busybox"].contains(&source.name.as_str());
-        let typed = figures.typed.as_deref().unwrap_or_default();
+        let typed = String::from_utf8_lossy(figures.typed.as_deref().unwrap_or_default());
         let loops = ["while :", "while true", "until false", "for ((;;))"].iter().any(|words| typed.contains(words));
         programs::follows(&source.words) || connected || !fed && shell && loops
     };

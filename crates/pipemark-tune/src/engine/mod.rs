@@ -110,7 +110,7 @@ pub fn run(
     lab.deadline = plan.budget.map(|budget| begun + budget);
     let (first, evidence) = lab.watch(&variant, most, hashed(true)).map_err(|error| first_failed(error, most))?;
     let evidence = evidence.map(|seen| PipelineEvidence {
-        pipeline: Some(plan.pipeline.text()),
+        pipeline: Some(plan.pipeline.text().into()),
         exit_code: first.output.exit_code,
         ..seen
     });

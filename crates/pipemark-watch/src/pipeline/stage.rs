@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
 use pipemark_causes::PeerFigures;
+use pipemark_causes::exact_text::ExactText;
 use pipemark_causes::interval::Interval;
 use pipemark_proc::process::{IoCounts, PipeId};
 use pipemark_proc::state::{ThreadState, ThreadWait};
@@ -59,6 +60,8 @@ pub struct WatchedStage {
     pub samples_counted: u32,
     /// The stage's command line.
     pub words: Vec<String>,
+    /// Its arguments byte for byte; `None` if they are `words`.
+    pub arguments: Option<Vec<ExactText>>,
     /// Whether the stage compares text by locale rules.
     pub collates: bool,
     /// The process whose locale is still to be checked; `None` if none is.

@@ -4,6 +4,7 @@ use std::cell::Cell;
 use std::ffi::{OsStr, OsString};
 use std::io::{self, IsTerminal, Write};
 use std::os::fd::AsFd;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus};
@@ -14,6 +15,7 @@ use pipemark_sys::signals::end_by;
 use pipemark_sys::start::sigpipe_was_ignored;
 use rustix::process::Signal;
 
+use pipemark_causes::exact_text::ExactText;
 use pipemark_causes::verdict::verdict;
 use pipemark_causes::{PipelineEvidence, PipelineFigures, PipelineReport, Timeline, trace};
 use pipemark_console::{
@@ -607,7 +609,7 @@ pub fn start(
         }
     }
     let evidence = PipelineEvidence {
-        pipeline: Some(neutral(&text.to_string_lossy())),
+        pipeline: Some(ExactText(text.as_bytes().to_vec())),
         exit_code: code.get(),
         ..watcher.evidence(timeline.clone())
     };

@@ -151,7 +151,7 @@ pub fn save_watched_report(report: &PipelineReport) {
     let Ok(watched) = report.record() else { return };
     let document = Document {
         suite: "why".to_owned(),
-        title: report.pipeline.clone(),
+        title: neutral(&report.pipeline),
         started: jiff::Timestamp::now().checked_sub(elapsed).unwrap_or_default().to_string(),
         elapsed_ns: Nanos::from(elapsed).0,
         host: pipemark_host::survey(),
