@@ -34,6 +34,7 @@ mod options;
 mod output;
 mod outside_links;
 mod packaging;
+mod pasted;
 mod relay;
 mod relay_as_pv;
 mod relay_ends;

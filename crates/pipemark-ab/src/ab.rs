@@ -1,6 +1,7 @@
 //! `pipemark ab`: times and compares commands. Turns the command line into a plan, runs the rounds, and writes the
 //! results.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -38,7 +39,7 @@ pub const EXAMPLES: &str = include_str!("ab.txt").trim_ascii_end();
 pub struct AbOptions {
     /// Shell commands, each in quotes; several commands are compared with the first
     #[arg(value_name = "'A' -- 'B'", num_args = 1.., required = true)]
-    commands: Vec<String>,
+    commands: Vec<OsString>,
     #[command(flatten)]
     choice: ChoiceOptions,
     #[command(flatten)]
@@ -85,16 +86,16 @@ struct ChoiceOptions {
 struct AroundOptions {
     /// Run COMMAND once, before the first run; give one for all commands, or one for each
     #[arg(long, value_name = "COMMAND")]
-    setup: Vec<String>,
+    setup: Vec<OsString>,
     /// Run COMMAND before each run, untimed
     #[arg(long, value_name = "COMMAND")]
-    prepare: Vec<String>,
+    prepare: Vec<OsString>,
     /// Run COMMAND after each run, even a failed one, untimed
     #[arg(long, value_name = "COMMAND")]
-    conclude: Vec<String>,
+    conclude: Vec<OsString>,
     /// Run COMMAND once, at the end, even after a failure or Ctrl-C
     #[arg(long, value_name = "COMMAND")]
-    cleanup: Vec<String>,
+    cleanup: Vec<OsString>,
     /// Shell that runs commands and hooks
     #[arg(long, short = 'S', value_enum, default_value_t)]
     shell: Shell,

@@ -1,11 +1,14 @@
 //! The commands to measure: each command that the user typed, for each combination of parameters, with names and hooks.
 
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+
 use pipemark_model::{Capacity, counted, neutral};
-use pipemark_shell::Script;
+use pipemark_shell::{Script, shown_command};
 
 use crate::hooks::Hooks;
 use crate::pipeline::TimedCommand;
-use crate::placeholders::{self, Parameter, ParameterSetting, combinations, replaced};
+use crate::placeholders::{self, Parameter, ParameterSetting, combinations, replaced, replaced_in_name};
 use crate::shell::Shell;
 
 /// A command to measure.
@@ -16,7 +19,7 @@ pub struct CommandEntry {
     /// Whether the label is the name given with `--name`.
     pub named: bool,
     /// The command with its parameters.
-    pub text: String,
+    pub text: OsString,
     /// The values of its parameters.
     pub parameters: Vec<ParameterSetting>,
     /// The stages to run.
@@ -25,20 +28,28 @@ pub struct CommandEntry {
     pub hooks: Hooks,
 }
 
+impl CommandEntry {
+    /// The command's bytes in hexadecimal, if it isn't UTF-8.
+    pub fn hex(&self) -> Option<String> {
+        let bytes = self.text.as_bytes();
+        std::str::from_utf8(bytes).is_err().then(|| bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+    }
+}
+
 /// The values given on the command line. A list of one value applies to all commands. Otherwise there is one value for
 /// each command.
 #[derive(Debug, Clone, Default)]
 pub struct TypedCommands {
     /// The shell that runs them.
     pub shell: Shell,
-    pub commands: Vec<String>,
+    pub commands: Vec<OsString>,
     pub names: Vec<String>,
     pub parameters: Vec<Parameter>,
     pub capacities: Vec<Capacity>,
-    pub setup: Vec<String>,
-    pub prepare: Vec<String>,
-    pub conclude: Vec<String>,
-    pub cleanup: Vec<String>,
+    pub setup: Vec<OsString>,
+    pub prepare: Vec<OsString>,
+    pub conclude: Vec<OsString>,
+    pub cleanup: Vec<OsString>,
 }
 
 /// The largest number of commands that are measured without `--yes`.
@@ -56,7 +67,7 @@ pub fn entries(typed: &TypedCommands) -> Result<Vec<CommandEntry>, String> {
         commands = vec![one.clone(); typed.capacities.len()];
     }
     let count = commands.len();
-    let lists: [(&str, &[String]); 4] = [
+    let lists: [(&str, &[OsString]); 4] = [
         ("--setup", &typed.setup),
         ("--prepare", &typed.prepare),
         ("--conclude", &typed.conclude),
@@ -85,12 +96,13 @@ pub fn entries(typed: &TypedCommands) -> Result<Vec<CommandEntry>, String> {
         ));
     }
     let hooks = lists.iter().flat_map(|(_, list)| list.iter());
-    let texts: Vec<&str> = commands.iter().chain(&typed.names).chain(hooks).map(String::as_str).collect();
+    let texts = commands.iter().chain(hooks).map(OsString::as_os_str);
+    let texts: Vec<&OsStr> = texts.chain(typed.names.iter().map(OsStr::new)).collect();
     placeholders::check(&typed.parameters, &texts)?;
     let mut all: Vec<CommandEntry> = Vec::new();
     for settings in combinations(&typed.parameters) {
         for (at, text) in commands.iter().enumerate() {
-            let of = |list: &[String]| list.get(at).or(list.first()).map(|text| replaced(text, &settings));
+            let of = |list: &[OsString]| list.get(at).or(list.first()).map(|text| replaced(text, &settings));
             let capacity = typed.capacities.get(at).or(typed.capacities.first()).copied();
             let text = replaced(text, &settings);
             all.push(CommandEntry {
@@ -125,7 +137,7 @@ pub fn entries(typed: &TypedCommands) -> Result<Vec<CommandEntry>, String> {
 /// both, such as `A threads=2`.
 fn label(typed: &TypedCommands, at: usize, count: usize, settings: &[ParameterSetting]) -> String {
     if let Some(name) = typed.names.get(at) {
-        return replaced(name, settings);
+        return replaced_in_name(name, settings);
     }
     let letter = u8::try_from(at).ok().filter(|at| *at < 26).map(|at| char::from(b'A' + at).to_string());
     let letter = letter.unwrap_or_else(|| (at + 1).to_string());
@@ -138,14 +150,15 @@ fn label(typed: &TypedCommands, at: usize, count: usize, settings: &[ParameterSe
 }
 
 /// The command's stages: the whole command without `capacity`, otherwise its parts between the pipes.
-fn split(text: &str, capacity: Option<Capacity>, shell: Shell) -> Result<Vec<String>, String> {
+fn split(text: &OsStr, capacity: Option<Capacity>, shell: Shell) -> Result<Vec<OsString>, String> {
+    let shown = || neutral(&shown_command(text.as_bytes()));
     match capacity {
         None => Ok(vec![text.to_owned()]),
         Some(Capacity::QUOTA) => Err("--capacity quota is for 'pipemark bw'; use a size".to_owned()),
         Some(_) => {
-            let stages = stages(text, shell).map_err(|error| format!("'{}': {error}", neutral(text)))?;
+            let stages = stages(text, shell).map_err(|error| format!("'{}': {error}", shown()))?;
             match stages.len() {
-                1 => Err(format!("'{}' has no pipe for --capacity; omit it", neutral(text))),
+                1 => Err(format!("'{}' has no pipe for --capacity; omit it", shown())),
                 _ => Ok(stages),
             }
         }
@@ -159,16 +172,16 @@ const MAX_STAGES: usize = 64;
 ///
 /// # Errors
 /// A message, when it is not a single pipeline of such stages, or it can't be parsed.
-pub fn stages(text: &str, shell: Shell) -> Result<Vec<String>, String> {
+pub fn stages(text: &OsStr, shell: Shell) -> Result<Vec<OsString>, String> {
     let wrap = |what: &dyn std::fmt::Display| {
         format!("{what} cannot be split into stages; put it in ( ) to make it one stage, or omit --capacity")
     };
-    let script = Script::parse(text, shell.dialect()).map_err(|error| error.to_string())?;
+    let script = Script::parse(text.as_bytes(), shell.dialect()).map_err(|error| error.to_string())?;
     let stages = script.separate_stages().map_err(|error| wrap(&error))?;
     if stages.len() > MAX_STAGES {
         return Err(format!("{} stages are too many; at most {MAX_STAGES} can be started", stages.len()));
     }
-    Ok(stages.into_iter().map(|stage| String::from_utf8_lossy(stage).into_owned()).collect())
+    Ok(stages.into_iter().map(|stage| OsString::from_vec(stage.to_vec())).collect())
 }
 
 /// The index of the command that `--reference` names, by number or by label.
@@ -190,7 +203,7 @@ mod tests {
     use super::*;
 
     fn typed(commands: &[&str]) -> TypedCommands {
-        TypedCommands { commands: commands.iter().map(|text| (*text).to_owned()).collect(), ..TypedCommands::default() }
+        TypedCommands { commands: commands.iter().map(OsString::from).collect(), ..TypedCommands::default() }
     }
 
     fn labels(typed: &TypedCommands) -> Vec<String> {
@@ -199,6 +212,7 @@ mod tests {
 
     #[test]
     fn a_pipeline_is_split_at_its_bars() {
+        let stages = |text: &str, shell| stages(OsStr::new(text), shell);
         let split = |text: &str| stages(text, Shell::Sh).unwrap();
         assert_eq!(split("seq 9|sort -r | wc -l"), ["seq 9", "sort -r", "wc -l"]);
         for (text, expected) in [
@@ -263,8 +277,8 @@ mod tests {
         let setups = |typed: &TypedCommands| {
             entries(typed).unwrap().into_iter().map(|entry| entry.hooks.setup).collect::<Vec<_>>()
         };
-        assert_eq!(setups(&with(&["x"])), [Some("x".to_owned()), Some("x".to_owned())]);
-        assert_eq!(setups(&with(&["x", "y"])), [Some("x".to_owned()), Some("y".to_owned())]);
+        assert_eq!(setups(&with(&["x"])), [Some("x".into()), Some("x".into())]);
+        assert_eq!(setups(&with(&["x", "y"])), [Some("x".into()), Some("y".into())]);
         assert!(entries(&with(&["x", "y", "z"])).unwrap_err().contains("3 times for 2 commands"));
     }
 
@@ -275,7 +289,7 @@ mod tests {
             parameters: vec!["branch=main,next".parse().unwrap()],
             ..typed(&["make"])
         };
-        assert_eq!(entries(&setup).unwrap()[1].hooks.setup.as_deref(), Some("git checkout next"));
+        assert_eq!(entries(&setup).unwrap()[1].hooks.setup.as_deref(), Some(OsStr::new("git checkout next")));
     }
 
     #[test]

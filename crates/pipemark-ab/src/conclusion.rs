@@ -157,7 +157,7 @@ mod tests {
     /// missing figures.
     fn commands(dice: &mut Dice) -> (Vec<CommandResult>, String, FigureKind) {
         let (count, runs) = (dice.of(&[2, 3, 4, 6]), dice.of(&[2, 5, 8, 12]));
-        let typed = TypedCommands { commands: vec!["true".to_owned(); count], ..TypedCommands::default() };
+        let typed = TypedCommands { commands: vec!["true".into(); count], ..TypedCommands::default() };
         let (entries, kinds) = (entries(&typed).unwrap(), kinds(&[]));
         let (by, noise) = (dice.of(&[0, 0, 3, 8]), dice.of(&[0.0, 0.004, 0.05, 0.3]));
         let figures = |dice: &mut Dice| {

@@ -1,5 +1,6 @@
 //! Conditions shared by all commands of a call: shell, environment, CPUs, standard input, time limit.
 
+use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io;
 use std::os::unix::fs::FileTypeExt;
@@ -38,7 +39,7 @@ impl RunConditions {
     ///
     /// # Errors
     /// When `text` can't be parsed as a command.
-    pub fn command(&self, text: &str) -> Result<Command, RunError> {
+    pub fn command(&self, text: &OsStr) -> Result<Command, RunError> {
         let words = self.shell.words(text).map_err(RunError::Failed)?;
         let mut command = Command::new(&words[0]);
         command.args(&words[1..]).envs(self.environment.iter().map(|(name, value)| (name, value)));

@@ -1,6 +1,8 @@
 //! Rounds: each contains every command once, in varying order. Rounds are added until a relevant change is detectable
 //! or the budget is spent.
 
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
@@ -10,6 +12,7 @@ use rand_xoshiro::rand_core::SeedableRng;
 use pipemark_console::{ExitError, Progress, exit, say_error};
 use pipemark_host::child::{Interrupt, RunError};
 use pipemark_model::neutral;
+use pipemark_shell::shown_command;
 use pipemark_stats::estimate;
 use pipemark_stats::order::shuffle;
 use pipemark_stats::ranking::{BySession, is_resolved};
@@ -197,7 +200,7 @@ struct Runner<'a> {
 impl Runner<'_> {
     /// Runs the setup of each command; identical setups run once.
     fn run_setups(&mut self) -> Result<(), ExitError> {
-        let mut done: Vec<&String> = Vec::new();
+        let mut done: Vec<&OsString> = Vec::new();
         for (at, entry) in self.entries.iter().enumerate() {
             self.set_up = at + 1;
             let Some(text) = entry.hooks.setup.as_ref().filter(|text| !done.contains(text)) else { continue };
@@ -212,14 +215,18 @@ impl Runner<'_> {
     /// Runs the cleanup of each command; identical cleanups run once. A failure is printed, and does not affect the
     /// results.
     fn run_cleanups(&mut self) {
-        let mut done: Vec<&String> = Vec::new();
+        let mut done: Vec<&OsString> = Vec::new();
         for entry in &self.entries[..self.set_up] {
             let Some(text) = entry.hooks.cleanup.as_ref().filter(|text| !done.contains(text)) else { continue };
             done.push(text);
             match run_hook("--cleanup", Some(text), self.conditions, self.interrupt) {
                 Ok(()) => {}
                 Err(RunError::Interrupted) => {
-                    say_error(format_args!("{}: --cleanup '{}' was interrupted", entry.label, neutral(text)));
+                    say_error(format_args!(
+                        "{}: --cleanup '{}' was interrupted",
+                        entry.label,
+                        neutral(&shown_command(text.as_bytes()))
+                    ));
                     self.rounds.interrupted = true;
                     return;
                 }
@@ -407,7 +414,7 @@ impl Runner<'_> {
         let Some(in_shell) = self.conditions.shell.empty_command().filter(|_| short && one_shell) else {
             return Ok(());
         };
-        let commands = [String::new(), in_shell];
+        let commands = [OsString::new(), in_shell];
         let mode = RunMode { hashed: false, memory: false, ..self.mode(session, false) };
         let mut times = [0.0; 2];
         let mut order = [0, 1];
@@ -523,7 +530,7 @@ impl Runner<'_> {
             self.rounds.commands[at].runs.iter().map(|run| run.figures[self.plan.by]).collect();
         match figures.and_then(|figures| estimate::from_runs(&figures)) {
             Some(figure) => format!("{label} ≈ {} so far", by.unit.show(figure.median)),
-            None => text.clone(),
+            None => shown_command(text.as_bytes()).into_owned(),
         }
     }
 }

@@ -2,10 +2,12 @@
 //! comparisons.
 
 use std::collections::BTreeMap;
+use std::os::unix::ffi::OsStrExt;
 use std::time::Duration;
 
 use pipemark_console::verdict::criterion;
 use pipemark_model::{Better, digits};
+use pipemark_shell::shown_command;
 use pipemark_stats::compare::{Comparison, MAX_FACTOR_TO_DECIDE, MAX_RUNS};
 use pipemark_stats::estimate;
 use pipemark_stats::ranking::{BySession, Ranking, against, is_constant, ranks_of};
@@ -93,7 +95,8 @@ impl Judge<'_> {
         CommandResult {
             label: entry.label.clone(),
             named: entry.named,
-            command: entry.text.clone(),
+            command: shown_command(entry.text.as_bytes()).into_owned(),
+            command_hex: entry.hex(),
             parameters: entry.parameters.iter().cloned().collect(),
             failed: runs.failed.clone(),
             rank: None,

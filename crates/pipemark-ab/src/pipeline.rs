@@ -1,12 +1,15 @@
 //! Runs a command once. Starts its stages, joined by pipes of the requested capacity, reads its output, ends and reaps
 //! all of its processes, and adds up the resources that they used.
 
+use std::ffi::OsString;
 use std::io::PipeWriter;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use pipeio::pipe::{self, Pipe};
+use pipemark_shell::shown_command;
 use pipemark_sys::usage::Usage;
 use rustix::process::{Pid, Signal};
 use sha2::Digest;
@@ -28,7 +31,7 @@ const ENDED_BY_SIGPIPE: i32 = 128 + 13;
 #[derive(Debug, Clone)]
 pub struct TimedCommand {
     /// Commands for the shell, at least one.
-    pub stages: Vec<String>,
+    pub stages: Vec<OsString>,
     /// The capacity of the pipes between the stages; `None` leaves it to the kernel.
     pub capacity: Option<Capacity>,
 }
@@ -193,7 +196,7 @@ impl TimedCommand {
             if started.is_empty() {
                 *begin = Instant::now();
             }
-            let child = conditions.start(text.trim(), &mut command, group)?;
+            let child = conditions.start(shown_command(text.as_bytes().trim_ascii()).as_ref(), &mut command, group)?;
             started.push(child);
             input = next;
         }

@@ -1,6 +1,8 @@
 //! `--parameter NAME=VALUES`: lists and ranges, their combinations, and `{NAME}` in commands, hooks and names.
 
 use std::collections::HashSet;
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::str::FromStr;
 
 use pipemark_model::{nearest, neutral};
@@ -116,40 +118,47 @@ pub fn combinations(parameters: &[Parameter]) -> Vec<Vec<ParameterSetting>> {
 }
 
 /// Replaces each `{NAME}` by the value of the setting NAME. Shell variables, `${NAME}`, and all other braces stay.
-pub fn replaced(text: &str, settings: &[ParameterSetting]) -> String {
-    let mut out = String::with_capacity(text.len());
-    let mut rest = text;
-    while let Some(at) = rest.find('{') {
+pub fn replaced(text: &OsStr, settings: &[ParameterSetting]) -> OsString {
+    let mut out = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let Some(at) = rest.iter().position(|&byte| byte == b'{') {
         let (before, brace) = rest.split_at(at);
-        out.push_str(before);
+        out.extend(before);
         let found = settings.iter().find_map(|(name, value)| {
-            Some((brace.strip_prefix('{')?.strip_prefix(name.as_str())?.strip_prefix('}')?, value))
+            Some((brace.strip_prefix(b"{")?.strip_prefix(name.as_bytes())?.strip_prefix(b"}")?, value))
         });
-        match found.filter(|_| !before.ends_with('$')) {
+        match found.filter(|_| !before.ends_with(b"$")) {
             Some((after, value)) => {
-                out.push_str(value);
+                out.extend(value.as_bytes());
                 rest = after;
             }
             None => {
-                out.push('{');
+                out.push(b'{');
                 rest = &brace[1..];
             }
         }
     }
-    out + rest
+    out.extend(rest);
+    OsString::from_vec(out)
+}
+
+/// [`replaced`] for a name.
+pub fn replaced_in_name(name: &str, settings: &[ParameterSetting]) -> String {
+    replaced(OsStr::new(name), settings).to_string_lossy().into_owned()
 }
 
 /// Refuses parameters that none of the texts uses, and parameters that are given twice.
 ///
 /// # Errors
 /// A message.
-pub fn check(parameters: &[Parameter], texts: &[&str]) -> Result<(), String> {
+pub fn check(parameters: &[Parameter], texts: &[&OsStr]) -> Result<(), String> {
     for (at, Parameter { name, .. }) in parameters.iter().enumerate() {
         if parameters[..at].iter().any(|other| other.name == *name) {
             return Err(format!("--parameter {name} is given twice; list all its values in one --parameter"));
         }
         let probe = [(name.clone(), String::new())];
         if texts.iter().all(|text| replaced(text, &probe) == *text) {
+            let texts: Vec<_> = texts.iter().map(|text| text.to_string_lossy()).collect();
             let seen: Vec<&str> = texts.iter().flat_map(|text| names(text)).collect();
             let unknown = seen.iter().copied().filter(|seen| parameters.iter().all(|known| known.name != *seen));
             let meant = nearest(name, unknown).map_or_else(String::new, |meant| format!(" (there is {{{meant}}})"));
@@ -224,18 +233,19 @@ mod tests {
     }
 
     #[test]
-    fn only_the_names_given_are_replaced() {
+    fn only_the_names_given_are_replaced_in_name() {
         let set = settings("threads=4 x=1");
-        assert_eq!(replaced("make -j{threads} {threads}", &set), "make -j4 4");
+        assert_eq!(replaced_in_name("make -j{threads} {threads}", &set), "make -j4 4");
         for stays in ["awk '{print}'", "echo ${x}", "echo {y} { x } {", "{ threads; }"] {
-            assert_eq!(replaced(stays, &set), stays);
+            assert_eq!(replaced_in_name(stays, &set), stays);
         }
-        assert_eq!(replaced("{{x}}", &set), "{1}");
+        assert_eq!(replaced_in_name("{{x}}", &set), "{1}");
+        assert_eq!(replaced(OsStr::from_bytes(b"caf\xe9{x}\xff"), &set).as_bytes(), b"caf\xe91\xff");
     }
 
     #[test]
     fn placeholders_in_a_value_are_kept() {
-        assert_eq!(replaced("{a}", &settings("a={b} b=2")), "{b}");
+        assert_eq!(replaced_in_name("{a}", &settings("a={b} b=2")), "{b}");
     }
 
     #[test]
@@ -249,11 +259,11 @@ mod tests {
     #[test]
     fn an_unused_parameter_is_refused() {
         let parameters = ["threads=1,2".parse().unwrap()];
-        assert_eq!(check(&parameters, &["make", "rm -f {threads}"]), Ok(()));
-        let error = check(&parameters, &["make -j{thread}", "echo ${threads}"]).unwrap_err();
+        assert_eq!(check(&parameters, &["make", "rm -f {threads}"].map(OsStr::new)), Ok(()));
+        let error = check(&parameters, &["make -j{thread}", "echo ${threads}"].map(OsStr::new)).unwrap_err();
         assert!(error.contains("{threads}") && error.contains("there is {thread}"), "{error}");
         let twice = ["n=1".parse().unwrap(), "n=2".parse().unwrap()];
-        assert!(check(&twice, &["{n}"]).unwrap_err().contains("twice"));
+        assert!(check(&twice, &[OsStr::new("{n}")]).unwrap_err().contains("twice"));
     }
 
     proptest! {
@@ -262,13 +272,13 @@ mod tests {
             if let Ok(parameter) = text.parse::<Parameter>() {
                 prop_assert!(!parameter.values.is_empty());
                 let settings = [(parameter.name, parameter.values[0].clone())];
-                let _ = replaced(&command, &settings);
+                let _ = replaced_in_name(&command, &settings);
             }
         }
 
         #[test]
         fn without_settings_nothing_changes(command in any::<String>()) {
-            prop_assert_eq!(replaced(&command, &[]), command);
+            prop_assert_eq!(replaced_in_name(&command, &[]), command);
         }
     }
 }

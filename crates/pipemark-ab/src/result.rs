@@ -73,8 +73,11 @@ pub struct CommandResult {
     /// Whether the label is from `--name`.
     #[serde(skip)]
     pub named: bool,
-    /// The command as run.
+    /// The command as run; if it isn't UTF-8, as a word of bash, such as `$'cat caf\xe9'`.
     pub command: String,
+    /// The bytes of the command in hexadecimal; absent if `command` is the command itself, because it is UTF-8.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub command_hex: Option<String>,
     /// The values of the command's parameters.
     pub parameters: BTreeMap<String, String>,
     /// Why the command has no figures; absent if it has some.

@@ -1,5 +1,6 @@
 //! Runs variants of a pipeline, and checks that their outputs are the same.
 
+use std::ffi::OsString;
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -82,7 +83,7 @@ pub struct Lab<'a> {
     pub conditions: RunConditions,
     pub interrupt: &'a Interrupt,
     /// Runs before each run.
-    pub prepare: Option<String>,
+    pub prepare: Option<OsString>,
     /// When the last run must have ended.
     pub deadline: Option<Instant>,
     /// The number of runs so far.
@@ -151,7 +152,8 @@ impl Lab<'_> {
         };
         run_hook("--prepare", self.prepare.as_ref(), &conditions, self.interrupt).map_err(ended)?;
         conditions.limit = conditions.limit.saturating_sub(begun.elapsed());
-        let command = TimedCommand { stages: variant.stages.clone(), capacity: variant.capacity };
+        let command =
+            TimedCommand { stages: variant.stages.iter().map(OsString::from).collect(), capacity: variant.capacity };
         let mut printed = Default::default();
         self.runs += 1;
         let ran = command.run_and_observe(&conditions, mode, self.interrupt, &mut printed, observe).map_err(ended)?;

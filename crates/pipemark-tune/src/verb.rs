@@ -1,7 +1,7 @@
 //! `pipemark tune`: the command line. A pipeline as text is run in variants; with PIDs, names or `--live`, the pipes of
 //! a running pipeline are enlarged ([`pipemark_watch::verbs::tune`]).
 
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::io::{IsTerminal, stdin};
 use std::os::unix::fs::FileTypeExt;
 use std::path::PathBuf;
@@ -57,7 +57,7 @@ struct ExperimentOptions {
     sample: Option<ByteSize>,
     /// Run COMMAND before each run, to undo what a run changes
     #[arg(long, value_name = "COMMAND")]
-    prepare: Option<String>,
+    prepare: Option<OsString>,
     /// Leave out the last stage
     #[arg(long)]
     without_last: bool,

@@ -1,5 +1,8 @@
 //! One line of JSON per run, written as soon as the run ends.
 
+use std::os::unix::ffi::OsStrExt;
+
+use pipemark_shell::shown_command;
 use serde_json::{Map, Value, json};
 
 use crate::commands::CommandEntry;
@@ -10,7 +13,10 @@ use crate::run_figures::FigureKind;
 pub fn run_line(entry: &CommandEntry, kinds: &[FigureKind], run: &RunRecord) -> Value {
     let mut line = Map::new();
     line.insert("label".to_owned(), json!(entry.label));
-    line.insert("command".to_owned(), json!(entry.text));
+    line.insert("command".to_owned(), json!(shown_command(entry.text.as_bytes())));
+    if let Some(hex) = entry.hex() {
+        line.insert("command_hex".to_owned(), json!(hex));
+    }
     for (name, value) in &entry.parameters {
         line.insert(format!("parameter_{name}"), json!(value));
     }
