@@ -50,6 +50,12 @@ impl Maps {
         Some(Maps { pid, mappings: text.split(|&byte| byte == b'\n').filter_map(mapping).collect() })
     }
 
+    /// One mapping, as if this process had mapped a file.
+    #[cfg(test)]
+    pub fn of(mapping: CodeMapping) -> Maps {
+        Maps { pid: std::process::id(), mappings: vec![mapping] }
+    }
+
     pub fn pid(&self) -> u32 {
         self.pid
     }

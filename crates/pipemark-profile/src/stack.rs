@@ -183,3 +183,99 @@ impl AddressSpace {
         RawFrame::Image { image, address: address.wrapping_sub(displacement) }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::MetadataExt;
+    use std::time::{Duration, Instant};
+
+    use super::*;
+    use crate::maps::CodeMapping;
+
+    /// xorshift: the quality of the randomness doesn't matter.
+    struct Random(u64);
+
+    impl Random {
+        fn next(&mut self) -> u64 {
+            self.0 ^= self.0 << 13;
+            self.0 ^= self.0 >> 7;
+            self.0 ^= self.0 << 17;
+            self.0
+        }
+
+        fn below(&mut self, end: u64) -> u64 {
+            self.next() % end
+        }
+    }
+
+    /// A place in a file that a liar would change: its header, its tables, or anything.
+    fn place(random: &mut Random, length: u64) -> u64 {
+        match random.below(3) {
+            0 => random.below(1024),
+            1 => length - 1 - random.below(4096),
+            _ => random.below(length),
+        }
+    }
+
+    fn try_files(count: u32) {
+        let program = fs::read("/bin/sh").unwrap();
+        let directory = tempfile::tempdir().unwrap();
+        let mut random = Random(0x9e37_79b9_7f4a_7c15);
+        let mut readable = 0;
+        for number in 0..count {
+            let mut bytes = program.clone();
+            for _ in 0..=random.below(40) {
+                let at = place(&mut random, bytes.len() as u64) as usize;
+                bytes[at] = [0, 0xff, 0x7f, random.next() as u8][random.below(4) as usize];
+            }
+            if random.below(8) == 0 {
+                bytes.truncate(random.below(bytes.len() as u64) as usize);
+            }
+            let path = directory.path().join(format!("file{number}"));
+            fs::write(&path, &bytes).unwrap();
+            let inode = fs::metadata(&path).unwrap().ino();
+            let (start, end) = (0x5555_0000_0000, 0x5555_0000_0000 + 0x10_0000);
+            let content = MappedContent::File { path: path.clone(), inode };
+            let maps = Maps::of(CodeMapping { start, end, offset: 0, content });
+            let began = Instant::now();
+            let mut unwinding = Unwinding::default();
+            let mut addresses = Vec::new();
+            for _ in 0..20 {
+                let stack: Vec<u8> = (0..1024).map(|_| random.next() as u8).collect();
+                let count = REGISTERS.count_ones();
+                let mut values: Vec<u64> = (0..count).map(|_| start + random.below(end - start)).collect();
+                if random.below(4) == 0 {
+                    values.fill_with(|| random.next());
+                }
+                let Some(registers) = Registers::new(&values) else { continue };
+                let mut frames = Vec::new();
+                unwinding.add_user_frames(&maps, Some(&registers), Some(&stack), start, &mut frames);
+                assert!(frames.len() <= MAX_USER_FRAMES);
+                addresses.extend(frames.iter().filter_map(|frame| match frame {
+                    RawFrame::Image { image, address } => Some((*image, *address)),
+                    _ => None,
+                }));
+            }
+            let mut images = unwinding.into_images();
+            images.resolve(addresses.iter().copied());
+            readable += u32::from(images.get(0).is_some() && images.unwind_sections(0).eh_frame.is_some());
+            let named = addresses.iter().filter_map(|&(image, address)| images.get(image)?.function(address));
+            assert!(named.into_iter().all(|name| !name.chars().any(char::is_control)));
+            assert!(began.elapsed() < Duration::from_secs(10), "file {number} took {:?}", began.elapsed());
+            fs::remove_file(path).unwrap();
+        }
+        assert!(readable * 10 > count, "only {readable} of {count} files could still be parsed");
+    }
+
+    #[test]
+    fn files_that_lie_do_no_harm() {
+        try_files(100);
+    }
+
+    #[test]
+    #[ignore = "soak"]
+    fn soak_files_that_lie_do_no_harm() {
+        try_files(5000);
+    }
+}
