@@ -204,6 +204,9 @@ pub fn timeline(sheet: &mut Sheet, report: &PipelineReport) {
         let panel = format!("{} {}", stage.number, stage.name);
         sheet.blocks.push(Block::Chart(Box::new(Chart { panel, ..chart })));
     }
+    if report.stages.iter().any(|stage| stage.profile.is_some()) {
+        functions(sheet, report);
+    }
 }
 
 /// The live pipelines that a verb can choose from.

@@ -15,7 +15,7 @@ pub fn assess(scene: &Scene) -> Vec<Hypothesis> {
         let Some(profile) = &stage.profile else { return Vec::new() };
         let kinds = profile.kinds.iter().filter(|kind| kind.share >= MIN_SHARE);
         let hypothesis = |kind: &pipemark_profile::WorkShare| {
-            // Twice the standard error of a share of so many samples.
+            // Twice the standard error of a share.
             let error = 2.0 * (kind.share * (1.0 - kind.share) / f64::from(profile.samples.max(1))).sqrt();
             let saved = |share: f64| (share.clamp(0.0, 1.0) * stage.computing * stage.present).min(busy(stage));
             let saved = (stage.number, saved(kind.share - error), saved(kind.share + error));
