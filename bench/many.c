@@ -2,9 +2,9 @@
 //
 // sleepers: child processes that only sleep. children: child processes that write to standard output now and then.
 // pipes: child processes that inherit a pipe for each of them, and write to their own; the parent reads all.
-// threads and descriptors: this process has so many, or with its children, and passes its input on. prefork: child processes that wait for
-// connections to one socket; one of them writes a line to standard output for each. leader: the first thread ends, and
-// another one passes the input on.
+// threads and descriptors: this process has so many, or with its children, and passes its input on. prefork: child
+// processes that wait for connections to one socket; one of them writes a line to standard output for each. leader: the
+// first thread ends, and another one passes the input on.
 //
 // All children end with this process.
 
