@@ -176,7 +176,9 @@ fn commands_and_hooks_that_are_not_utf_8_are_run_and_written_exactly() {
         b"touch e\xe9",
     ];
     let outputs: [&[u8]; 8] = [b"--runs", b"2", b"--json", b"json", b"--json-lines", b"lines", b"--csv", b"csv"];
-    let cases: [(&[&[u8]], &[u8], &[u8]); 5] = [
+    /// Flags, the command, and the command as run.
+    type Case<'a> = (&'a [&'a [u8]], &'a [u8], &'a [u8]);
+    let cases: [Case<'_>; 5] = [
         (&[b"--shell=sh"], b"cat caf\xe9", b"cat caf\xe9"),
         (&[b"--shell=bash"], b"cat 'caf\xe9'", b"cat 'caf\xe9'"),
         (&[b"--shell=none"], b"cat 'caf\xe9'", b"cat 'caf\xe9'"),

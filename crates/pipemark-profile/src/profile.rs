@@ -105,6 +105,12 @@ impl Stacks {
         self.samples
     }
 
+    /// The share of the samples whose innermost frame is in the kernel.
+    pub fn kernel_share(&self) -> f64 {
+        let in_kernel = self.counts.iter().filter(|(stack, _)| matches!(stack.first(), Some(RawFrame::Kernel(_))));
+        f64::from(in_kernel.map(|(_, count)| count).sum::<u32>()) / f64::from(self.samples.max(1))
+    }
+
     fn frames(&self) -> impl Iterator<Item = &RawFrame> {
         self.counts.keys().flatten()
     }

@@ -26,6 +26,8 @@ const RING: usize = 64 << 10;
 const MAX_THREADS: usize = 16;
 /// The maximum number of processes whose maps are kept.
 const MAX_PROCESSES: usize = 64;
+/// The kernel's functions get names only in a stage that spends at least this share of its samples in the kernel.
+const MIN_KERNEL_SHARE: f64 = 0.1;
 /// The shortest time between two readings of a process's maps.
 const MAPS_INTERVAL: Duration = Duration::from_millis(200);
 
@@ -186,7 +188,9 @@ impl Profiler {
         self.drain();
         self.threads.clear();
         let mut images = self.unwinding.into_images();
-        let kernel = kernel::names(self.stacks.values().flat_map(Stacks::kernel_addresses));
+        // Reading the kernel's names takes tens of milliseconds, so it must be worth it.
+        let in_kernel = self.stacks.values().filter(|stacks| stacks.kernel_share() >= MIN_KERNEL_SHARE);
+        let kernel = kernel::names(in_kernel.flat_map(Stacks::kernel_addresses));
         let stacks = std::mem::take(&mut self.stacks);
         images.resolve(stacks.values().flat_map(Stacks::image_addresses));
         stacks.into_iter().map(|(stage, stacks)| (stage, stacks.profile(&images, &kernel, &program(stage)))).collect()
