@@ -32,7 +32,7 @@ fn kinds_of_work_are_named() {
         return;
     }
     let cases = [
-        ("head -c 250M /dev/zero | gzip -9 | wc -c >/dev/null", "compressing or decompressing"),
+        ("head -c 200M /dev/zero | gzip -9 | wc -c >/dev/null", "compressing or decompressing"),
         ("head -c 800M /dev/zero | sha256sum >/dev/null", "hashing"),
         (
             "head -c 6M /dev/zero | tr '\\0' '\\n' | perl -ne '$n += $. % 7; END { print $n }' >/dev/null",
@@ -58,7 +58,7 @@ fn functions_and_stacks_are_listed_and_kept_in_traces() {
     let directory = tempfile::tempdir().unwrap();
     let path = |name: &str| directory.path().join(name).to_str().unwrap().to_owned();
     let (stacks, trace, redacted) = (path("stacks"), path("trace"), path("redacted"));
-    let pipeline = "head -c 250M /dev/zero | gzip -9 | wc -c >/dev/null";
+    let pipeline = "head -c 200M /dev/zero | gzip -9 | wc -c >/dev/null";
     let ended = pipemark(&["why", "--functions", "--folded", &stacks, "--trace", &trace, pipeline]);
     assert!(ended.stderr.contains("Functions of 2 gzip ("), "{}", ended.stderr);
     let stacks = fs::read_to_string(stacks).unwrap();
