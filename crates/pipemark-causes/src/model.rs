@@ -45,6 +45,11 @@ pub fn working_share(stage: &StageFigures) -> f64 {
     (busy(stage) - (stage.waiting_for_cpu + stage.other) * stage.present).max(0.0)
 }
 
+/// Whether most of a stage's CPU time is that of processes that it started, and that have ended.
+pub fn is_work_of_children(stage: &StageFigures) -> bool {
+    stage.cpu_of_children.unwrap_or(0.0) > 0.5 * stage.cpu.unwrap_or(0.0)
+}
+
 /// The least that a stage needs if `without` takes no time.
 pub fn least_need(stage: &StageFigures, without: &StageFigures) -> f64 {
     // The stage may wait for a CPU only because the other one uses it. Its kernel time, such as that for waking others

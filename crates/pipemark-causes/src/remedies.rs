@@ -10,6 +10,7 @@ use crate::cause::{Activity, Cause, CauseName};
 use crate::causes::work::activities;
 use crate::commands::{edited, wrappers};
 use crate::figures::PipelineFigures;
+use crate::model::is_work_of_children;
 use crate::naming::{begins_with, names};
 use crate::programs::{self, base, has_option, is_called};
 use crate::report::{PipeFigures, Remedy, StageFigures};
@@ -156,13 +157,8 @@ fn is_own_program(stage: &StageFigures) -> bool {
 /// Whether a kind of work takes at least a third of a stage's CPU time, as sampled.
 fn is_mostly(stage: &StageFigures, kind: WorkKind) -> bool {
     const MIN_SHARE: f64 = 1.0 / 3.0;
-    let kinds = stage.profile.iter().flat_map(|profile| &profile.kinds);
-    kinds.into_iter().any(|one| one.kind == kind && one.share >= MIN_SHARE)
-}
-
-/// Whether most of a stage's CPU time is that of processes that it started.
-fn is_work_of_children(stage: &StageFigures) -> bool {
-    stage.cpu_of_children.unwrap_or(0.0) > 0.5 * stage.cpu.unwrap_or(0.0)
+    let mut kinds = stage.profile.iter().flat_map(|profile| &profile.kinds);
+    kinds.any(|one| one.kind == kind && one.share >= MIN_SHARE)
 }
 
 /// The command that a stage such as parallel or xargs starts repeatedly. `None` unless that command has a row in the

@@ -13,7 +13,7 @@ use crate::evidence::{FileLock, PeerFigures, WaitCycle, WaitStep};
 use crate::figures::PipelineFigures;
 use crate::hypothesis::{Hypothesis, Scene};
 use crate::judge;
-use crate::model::{busy, working_share};
+use crate::model::{busy, is_work_of_children, working_share};
 use crate::programs;
 use crate::report::{PipeFigures, StageFigures};
 
@@ -333,7 +333,7 @@ fn slow_stage(scene: &Scene, stage: &StageFigures, found: &Hypothesis) -> String
     };
     let mut why = match (work, stage.cpu) {
         (Activity::Computing, Some(cpu)) => {
-            let whose = if in_children(stage) {
+            let whose = if is_work_of_children(stage) {
                 let children = stage.cpu_of_children.unwrap_or(0.0) / cpu;
                 format!(", {} of it in child processes", percent(children.min(1.0)))
             } else {
@@ -351,7 +351,7 @@ fn slow_stage(scene: &Scene, stage: &StageFigures, found: &Hypothesis) -> String
     let own = name(figures, stage.number);
     let mut text = format!("{own} holds the pipeline back: {why}.");
     let computes = |&(work, share): &(Activity, f64)| work == Activity::Computing && share > ALSO;
-    if activities.iter().take(2).any(computes) && !in_children(stage) {
+    if activities.iter().take(2).any(computes) && !is_work_of_children(stage) {
         text.push_str(&kinds_of_work(stage));
     }
     if let Some((writes, calls)) = mentioned(stage).filter(|_| work == Activity::Computing) {
@@ -376,12 +376,6 @@ fn slow_stage(scene: &Scene, stage: &StageFigures, found: &Hypothesis) -> String
         _ => {}
     }
     text
-}
-
-/// Whether most of a stage's CPU time is that of child processes that have ended.
-fn in_children(stage: &StageFigures) -> bool {
-    let share = stage.cpu_of_children.zip(stage.cpu).map(|(children, cpu)| children / cpu);
-    share.is_some_and(|share| share > 0.5)
 }
 
 /// What a stage's CPU time is spent on, as a sentence; empty if that isn't known.
