@@ -26,6 +26,8 @@ pub enum PaidWork {
     Search,
     /// Searches for the process that holds a lock.
     Locks,
+    /// Readings of what stages execute.
+    Profiling,
     /// Readings of counters and waits, at the end of an interval.
     Counters,
 }
@@ -38,6 +40,7 @@ impl PaidWork {
             PaidWork::Scan => 0.15,
             PaidWork::Search => 0.25,
             PaidWork::Locks => 0.1,
+            PaidWork::Profiling => 0.15,
             PaidWork::Counters => 0.25,
         }
     }

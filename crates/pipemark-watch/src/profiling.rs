@@ -33,16 +33,20 @@ impl Profiling {
         Profiling { profiler: Profiler::default(), stages: None, next: Instant::now() }
     }
 
-    /// Takes the samples, if it is time, and follows threads that have started since.
-    pub fn read(&mut self, pipeline: &WatchedPipeline, now: Instant) {
-        if now >= self.next {
-            // The stages of a pipeline that has just been started appear within milliseconds.
-            self.next = now + if self.stages.is_none() { PERIOD / 10 } else { PERIOD };
-            self.follow(pipeline);
-        }
+    /// Whether it is time to take the samples.
+    pub fn is_due(&self, now: Instant) -> bool {
+        now >= self.next
     }
 
-    /// Chooses the stages that used most CPU time in an interval.
+    /// Takes the samples, and follows threads that have started since. If this is called late, the kernel keeps the
+    /// samples of about half a second and drops the later ones.
+    pub fn read(&mut self, pipeline: &WatchedPipeline, now: Instant) {
+        // The stages of a pipeline that has just been started appear within milliseconds.
+        self.next = now + if self.stages.is_none() { PERIOD / 10 } else { PERIOD };
+        self.follow(pipeline);
+    }
+
+    /// Chooses the stages that used most CPU time in an interval, from the next reading on.
     pub fn choose(&mut self, pipeline: &WatchedPipeline, interval: &Interval) {
         let used = |place: usize| {
             let counts = interval.stages.get(place).filter(|_| pipeline.stages[place].alive)?;
@@ -52,7 +56,6 @@ impl Profiling {
         let mut busiest: Vec<(f64, usize)> = (0..pipeline.stages.len()).filter_map(used).collect();
         busiest.sort_by(|a, b| b.0.total_cmp(&a.0));
         self.stages = Some(busiest.into_iter().take(MAX_STAGES).map(|(_, place)| place).collect());
-        self.follow(pipeline);
     }
 
     fn follow(&mut self, pipeline: &WatchedPipeline) {

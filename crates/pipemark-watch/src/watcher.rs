@@ -192,8 +192,13 @@ impl Watcher {
             self.scan();
         }
         capacities::read_capacities(&mut self.pipeline, now);
-        if let Some(profiling) = &mut self.profiling {
+        if let Some(profiling) = &mut self.profiling
+            && profiling.is_due(now)
+            && self.budget.allows(PaidWork::Profiling, None, now)
+        {
+            let cpu = own_time();
             profiling.read(&self.pipeline, now);
+            self.budget.note(PaidWork::Profiling, now, own_time().saturating_sub(cpu));
         }
     }
 
