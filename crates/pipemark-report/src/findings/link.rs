@@ -21,6 +21,8 @@ const MAX_PAIRS: usize = 3;
 /// Two or more mechanisms measured under the same conditions.
 pub(super) struct Rivals<'a> {
     group: Vec<MeasuredTrial<'a>>,
+    /// The mechanism of each trial of `group`.
+    labels: Vec<String>,
     /// The names of the mechanisms, see [`Ends::mechanism`](pipemark_model::Ends::mechanism).
     pub names: Vec<String>,
     /// All sizes at which any of the mechanisms was measured, ascending.
@@ -29,14 +31,20 @@ pub(super) struct Rivals<'a> {
 
 impl<'a> Rivals<'a> {
     fn of(group: Vec<MeasuredTrial<'a>>) -> Rivals<'a> {
-        let mut rivals = Rivals { sizes: sizes(&group), names: Vec::new(), group };
-        rivals.names = distinct(rivals.group.iter().map(|one| rivals.name(one)));
+        let mut rivals = Rivals { sizes: sizes(&group), labels: Vec::new(), names: Vec::new(), group };
+        rivals.labels = rivals.group.iter().map(|one| rivals.name(one)).collect();
+        rivals.names = distinct(rivals.labels.iter().cloned());
         rivals
     }
 
     /// The job of one rival. It shows the parameters that all rivals have in common.
     pub fn job(&self) -> &'a Job {
         self.group[0].job
+    }
+
+    /// The trials of one mechanism.
+    fn of_mechanism(&self, name: &str) -> impl DoubleEndedIterator<Item = &MeasuredTrial<'a>> {
+        self.group.iter().zip(&self.labels).filter(move |(_, label)| *label == name).map(|(one, _)| one)
     }
 
     /// The mechanism's name. If two mechanisms have the same name, both methods are added.
@@ -57,7 +65,7 @@ impl<'a> Rivals<'a> {
     /// The mechanism's name. If the mechanisms in `among` do different work per byte, the work is added, because only
     /// mechanisms with equal work can be ranked without comment.
     pub fn name_with_work(&self, name: &str, among: &[String]) -> String {
-        let of = |name: &str| self.group.iter().find(|one| self.name(one) == name).map(|one| one.ends().work());
+        let of = |name: &str| self.of_mechanism(name).next().map(|one| one.ends().work());
         match of(name).filter(|work| among.iter().any(|other| of(other) != Some(*work))) {
             Some(work) => format!("{name} ({})", work_in_words(work)),
             None => name.to_owned(),
@@ -65,7 +73,7 @@ impl<'a> Rivals<'a> {
     }
 
     fn at(&self, name: &str, size: ByteSize) -> Option<MeasuredTrial<'a>> {
-        self.group.iter().rfind(|one| one.ends().block == size && self.name(one) == name).copied()
+        self.of_mechanism(name).rfind(|one| one.ends().block == size).copied()
     }
 
     /// The trials of one mechanism, smallest size first.
