@@ -35,7 +35,7 @@ fn hundreds_of_children_on_one_pipe_are_one_stage() {
     let stages = report["stages"].as_array().unwrap();
     assert_eq!(stages.len(), 2, "{report}");
     assert_eq!(stages[0]["processes"], 401, "{report}");
-    assert!(report["samples"].as_u64().unwrap() >= 20, "{report}");
+    assert!(report["samples"].as_u64().unwrap() >= 2, "{report}");
 }
 
 #[test]
@@ -67,7 +67,11 @@ fn processes_that_end_while_they_are_looked_for_by_name_are_no_error() {
     let _pipeline = Running::new(&format!("while :; do {program} 1; done | cat"));
     for _ in 0..20 {
         let ended = pipemark(&["why", "--name", "comesandgoes", "--for", "50ms", "--json", "-"]);
-        assert!(!ended.stderr.contains("there is no process"), "{}", ended.stderr);
+        assert!(
+            !ended.stderr.contains("there is no process") && !ended.stderr.contains("each process"),
+            "{}",
+            ended.stderr
+        );
     }
 }
 

@@ -112,7 +112,7 @@ impl WatchedOptions {
     /// Starts to sample these processes. Processes that were found by name may have ended since. Then, later ones of
     /// that name are sampled.
     pub fn start_watcher(&self, pids: &[u32]) -> Result<Watcher, ExitError> {
-        const PATIENCE: Duration = Duration::from_secs(2);
+        const PATIENCE: Duration = Duration::from_secs(5);
         let end = Instant::now() + PATIENCE;
         let mut pids = pids.to_vec();
         loop {
@@ -122,11 +122,17 @@ impl WatchedOptions {
             }
             if !pids.is_empty() {
                 let refusal = pids.iter().find_map(|&pid| live::refusal(pid));
-                match refusal {
-                    Some(stop) if !may_retry => return Err(stop),
+                match (refusal, &self.name) {
+                    (Some(_), Some(name)) if !may_retry => {
+                        return Err(ExitError::failed(format_args!(
+                            "each process called '{}' ended before it could be sampled; give the PID of its pipeline's shell",
+                            neutral(name)
+                        )));
+                    }
+                    (Some(stop), None) => return Err(stop),
                     // A process has ended since the line above.
-                    Some(_) => {}
-                    None => {
+                    (Some(_), Some(_)) => {}
+                    (None, _) => {
                         let watcher = Watcher::new(Subject::Processes(pids), self.sampling());
                         if watcher.is_alive() || !may_retry {
                             return Ok(watcher);
