@@ -32,10 +32,10 @@ fn kinds_of_work_are_named() {
         return;
     }
     let cases = [
-        ("head -c 200M /dev/zero | gzip -9 | wc -c >/dev/null", "gzip", "compression", "compressing or decompressing"),
-        ("head -c 800M /dev/zero | sha256sum >/dev/null", "sha256sum", "hashing", "hashing"),
-        ("seq 9000000 | perl -ne '$n += $_ % 7; END { print $n }' >/dev/null", "perl", "interpreting", "interpreting"),
-        ("dd if=/dev/zero bs=1 count=2M 2>/dev/null | wc -c >/dev/null", "dd", "system-calls", "system calls"),
+        ("head -c 100M /dev/zero | gzip -9 | wc -c >/dev/null", "gzip", "compression", "compressing or decompressing"),
+        ("head -c 400M /dev/zero | sha256sum >/dev/null", "sha256sum", "hashing", "hashing"),
+        ("seq 4000000 | perl -ne '$n += $_ % 7; END { print $n }' >/dev/null", "perl", "interpreting", "interpreting"),
+        ("dd if=/dev/zero bs=1 count=1M 2>/dev/null | wc -c >/dev/null", "dd", "system-calls", "system calls"),
     ];
     for (pipeline, name, kind, phrase) in cases {
         let (text, report) = verdict(pipeline);
@@ -58,7 +58,7 @@ fn functions_and_stacks_are_listed_and_kept_in_traces() {
     let directory = tempfile::tempdir().unwrap();
     let path = |name: &str| directory.path().join(name).to_str().unwrap().to_owned();
     let (stacks, trace, redacted) = (path("stacks"), path("trace"), path("redacted"));
-    let pipeline = "head -c 200M /dev/zero | gzip -9 | wc -c >/dev/null";
+    let pipeline = "head -c 100M /dev/zero | gzip -9 | wc -c >/dev/null";
     let ended = pipemark(&["why", "--functions", "--folded", &stacks, "--trace", &trace, pipeline]);
     assert!(ended.stderr.contains("Functions of 2 gzip ("), "{}", ended.stderr);
     let stacks = fs::read_to_string(stacks).unwrap();
