@@ -77,9 +77,11 @@ impl NullDistribution {
         chance[0] = 1.0;
         for (step, count) in terms {
             let before = chance.clone();
-            for (sum, chance) in chance.iter_mut().enumerate() {
-                let earlier = (0..count).map_while(|steps| before.get(sum.checked_sub(steps * step)?));
-                *chance = earlier.sum::<f64>() / count as f64;
+            // A sliding window: from one step to the next, one summand enters and one leaves.
+            for sum in 0..=greatest {
+                let earlier = |of: &[f64], distance: usize| sum.checked_sub(distance).map_or(0.0, |at| of[at]);
+                let change = before[sum] - earlier(&before, step * count);
+                chance[sum] = earlier(&chance, step) + change / count as f64;
             }
         }
         NullDistribution::counted(greatest, chance)
