@@ -64,6 +64,17 @@ fn a_program_that_reads_its_child_is_a_stage() {
     assert_eq!(report["stages"].as_array().unwrap().len(), 2, "{report}");
 }
 
+/// The kernel adds the time of reaped children to their parent's.
+#[test]
+fn the_time_of_a_stage_is_not_counted_again_for_the_shell_that_started_it() {
+    let report = why_report("bash -c 'seq 400000 | sort -rn | tail -n 1; sleep 0.7' | cat");
+    let stages = report["stages"].as_array().unwrap();
+    assert_eq!((stages.len(), &stages[1]["name"]), (4, &"sort".into()), "{report}");
+    let figure = |stage: usize, key: &str| stages[stage][key].as_f64().unwrap_or(0.0);
+    let of_shell = figure(2, "cpu") + figure(2, "cpu_of_children");
+    assert!(of_shell < 0.5 * figure(1, "cpu"), "{report}");
+}
+
 #[test]
 #[ignore = "long"]
 fn long_a_program_that_reads_its_child_is_a_stage_however_it_is_started() {

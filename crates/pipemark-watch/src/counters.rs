@@ -1,5 +1,6 @@
 //! The kernel's counters of a pipeline, and their increase over time.
 
+use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
 use pipemark_causes::interval::{Interval, StageCounts, sum};
@@ -8,6 +9,7 @@ use pipemark_proc::process::{self, IoCounts, MachineCounts, Process};
 
 use crate::pipeline::WatchedPipeline;
 use crate::pipeline::stage::Totals;
+use crate::reaped::{ForeignChildren, Spent};
 use crate::subject::Subject;
 
 /// A clock tick in nanoseconds: USER_HZ is 100 wherever Linux runs.
@@ -39,12 +41,20 @@ pub struct Counters {
     machine: Option<MachineCounts>,
     /// The number of idle CPUs since the first reading; `None` if unknown.
     pub idle_cpus: Option<f64>,
+    /// Processes whose time is counted for their stage, and later for that of their parent too.
+    foreign_children: ForeignChildren,
 }
 
 impl Counters {
     pub fn new() -> Counters {
         let own = Process::read(std::process::id());
-        Counters { born_after: own.map_or(0, |own| own.start), machine_at_first: None, machine: None, idle_cpus: None }
+        Counters {
+            born_after: own.map_or(0, |own| own.start),
+            machine_at_first: None,
+            machine: None,
+            idle_cpus: None,
+            foreign_children: ForeignChildren::default(),
+        }
     }
 
     /// Reads the counters and adds their increase to `counted`. At the end of an interval, also reads the tick counters.
@@ -52,6 +62,12 @@ impl Counters {
         let nanoseconds = |groups: &ControlGroups| Some(groups.throttled_now()?.as_nanos() as u64);
         let throttled: Vec<_> = pipeline.groups.iter().map(|(_, groups)| nanoseconds(groups)).collect();
         counted.stages.resize(pipeline.stages.len(), StageCounts::default());
+        let stages = pipeline.stages.iter().enumerate();
+        let stage_of: HashMap<u32, usize> =
+            stages.flat_map(|(place, stage)| stage.pids.iter().map(move |&pid| (pid, place))).collect();
+        for (place, spent) in self.foreign_children.take_reaped(&stage_of) {
+            pipeline.stages[place].reaped_of_others.add(spent);
+        }
         let mut faults = vec![0; pipeline.stages.len()];
         for ((stage, counts), faults) in pipeline.stages.iter_mut().zip(&mut counted.stages).zip(&mut faults) {
             if !stage.alive {
@@ -96,13 +112,16 @@ impl Counters {
                         seen = true;
                     }
                 }
+                let io = known.read_io();
                 if let Some(process) = process {
                     now.ticks = sum(now.ticks, Some(process.ticks));
                     now.kernel_ticks += process.kernel_ticks;
                     now.children_ticks += process.children_ticks;
                     now.reaped += process.reaped;
+                    let moved = io.map_or(0, |io| io.read + io.wrote);
+                    self.foreign_children.remember(&process, moved, &stage_of);
                 }
-                if let Some(io) = known.read_io() {
+                if let Some(io) = io {
                     now.io = Some(now.io.unwrap_or_default().plus(io));
                 }
             }
@@ -117,8 +136,15 @@ impl Counters {
             }
             let [run, waited, switches] = deltas;
             let grown = |now: Option<u64>, before: Option<u64>| Some(now?.saturating_sub(before?));
+            // What reaped children of other stages spent was counted for those stages.
+            let of_others = stage.reaped_of_others;
+            let foreign = now.children_ticks.saturating_sub(before.children_ticks).min(of_others.ticks);
+            let foreign_kernel = of_others.kernel_ticks.min(foreign);
+            if is_end {
+                stage.reaped_of_others = Spent { moved: of_others.moved, ..Spent::default() };
+            }
             // Threads and children that have ended are included only in the ticks, which are coarse.
-            let ticks = grown(now.ticks, before.ticks).map(|ticks| ticks.saturating_sub(2) * TICK);
+            let ticks = grown(now.ticks, before.ticks).map(|ticks| ticks.saturating_sub(foreign + 2) * TICK);
             let samples = counts.states.iter().sum::<u32>();
             let since = samples - std::mem::replace(&mut stage.samples_counted, samples);
             if seen || ticks.is_some() {
@@ -130,9 +156,9 @@ impl Counters {
             // These ticks are counted within an interval too. A process may exit before the interval ends, and its
             // ticks would then be unreadable.
             if now.ticks.is_some() && (before.ticks.is_some() || all_late) {
-                let time = |now: u64, before: u64| Some(now.saturating_sub(before) * TICK);
-                counts.kernel = counts.kernel.max(time(now.kernel_ticks, before.kernel_ticks));
-                counts.children = counts.children.max(time(now.children_ticks, before.children_ticks));
+                let time = |now: u64, before: u64, foreign| Some(now.saturating_sub(before + foreign) * TICK);
+                counts.kernel = counts.kernel.max(time(now.kernel_ticks, before.kernel_ticks, foreign_kernel));
+                counts.children = counts.children.max(time(now.children_ticks, before.children_ticks, foreign));
             }
             *faults = now.reaped.saturating_sub(if before.ticks.is_some() { before.reaped } else { now.reaped });
             counts.faults += *faults;
@@ -141,7 +167,9 @@ impl Counters {
             let now_io = now.io.filter(|_| !reaped);
             if let (true, Some(now), Some(before)) = (reaped, now.io, before.io) {
                 let moved = |io: IoCounts| io.read + io.wrote;
-                counts.reaped_bytes = sum(counts.reaped_bytes, Some(moved(now).saturating_sub(moved(before))));
+                let foreign = std::mem::take(&mut stage.reaped_of_others.moved);
+                counts.reaped_bytes =
+                    sum(counts.reaped_bytes, Some(moved(now).saturating_sub(moved(before) + foreign)));
             }
             if young {
                 stage.totals.io = None;

@@ -15,6 +15,7 @@ pub mod observation;
 mod pipeline;
 mod profiling;
 mod program_details;
+mod reaped;
 mod scan;
 mod screen;
 mod search;

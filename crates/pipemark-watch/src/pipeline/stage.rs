@@ -10,6 +10,7 @@ use pipemark_proc::process::{IoCounts, PipeId};
 use pipemark_proc::state::{ThreadState, ThreadWait};
 
 use super::arrivals::SocketWait;
+use crate::reaped::Spent;
 
 /// A stage. Each scan updates it.
 #[derive(Debug, Clone, Default)]
@@ -56,6 +57,8 @@ pub struct WatchedStage {
     /// Whether the stage's control group was frozen when last checked.
     pub frozen: bool,
     pub totals: Totals,
+    /// What reaped children that belonged to other stages had spent, since `totals` were read.
+    pub reaped_of_others: Spent,
     /// The number of the interval's samples when the counters were last read.
     pub samples_counted: u32,
     /// The stage's command line.
