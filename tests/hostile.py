@@ -28,7 +28,10 @@ import traceback
 if len(sys.argv) < 2 or sys.argv[1].startswith("-"):
     print(__doc__)
     sys.exit(0 if sys.argv[1:] in (["-h"], ["--help"]) else 2)
-PIPEMARK, only = sys.argv[1], sys.argv[2:]
+PIPEMARK, only = shutil.which(sys.argv[1]), sys.argv[2:]
+if PIPEMARK is None:
+    sys.exit(f"{sys.argv[1]} is not a program")
+PIPEMARK = os.path.abspath(PIPEMARK)
 DIRECTORY = tempfile.mkdtemp(prefix="pipemark-hostile-")
 LIMIT = 20
 PIPE = subprocess.PIPE
