@@ -39,6 +39,14 @@ pub struct RemedyRow {
     #[serde(default)]
     lacks: Vec<String>,
     #[serde(default)]
+    options: Option<Vec<String>>,
+    #[serde(default)]
+    filter: bool,
+    #[serde(default)]
+    ascii: bool,
+    #[serde(default)]
+    splits: bool,
+    #[serde(default)]
     parallel: bool,
     #[serde(default)]
     locale: bool,
@@ -92,6 +100,69 @@ pub fn known_words() -> (impl Iterator<Item = &'static str>, impl Iterator<Item 
     let names = TABLE.iter().flat_map(|row| row.program.iter().chain(&row.by).chain(&row.under));
     let options = TABLE.iter().flat_map(|row| row.has.iter().chain(&row.lacks).chain(&row.drops));
     (names.map(String::as_str), options.map(String::as_str))
+}
+
+/// Options with which compressors write to standard output although they have file operands.
+const TO_STDOUT: [&str; 3] = ["-c", "--stdout", "--to-stdout"];
+
+/// The number of operands of a command; `None` if it has an option that isn't allowed. An allowed option that ends with =
+/// takes a value.
+fn operands(words: &[String], allowed: &[String]) -> Option<usize> {
+    let takes_value = |option: &str| {
+        let is = |entry: &&String| entry.strip_suffix('=').unwrap_or(entry) == option;
+        allowed.iter().find(is).map(|entry| entry.ends_with('='))
+    };
+    let mut rest = words.iter().skip(1);
+    let mut count = 0;
+    while let Some(word) = rest.next() {
+        if word == "--" {
+            return Some(count + rest.count());
+        } else if word == "-" || !word.starts_with('-') {
+            count += 1;
+        } else if word.starts_with("--") {
+            let (name, value) = word.split_once('=').map_or((&word[..], None), |(name, value)| (name, Some(value)));
+            if takes_value(name)? && value.is_none() {
+                rest.next();
+            }
+        } else {
+            for (at, letter) in word.char_indices().skip(1) {
+                if takes_value(&format!("-{letter}"))? {
+                    if word[at + letter.len_utf8()..].is_empty() {
+                        rest.next();
+                    }
+                    break;
+                }
+            }
+        }
+    }
+    Some(count)
+}
+
+/// Whether a word may be the value of the option before it, or an operand after `--`.
+fn may_be_value(known: &[Option<&str>], at: usize) -> bool {
+    /// Short options of grep, sed and jq that take a value.
+    const SHORT: &str = "efmABCdDlL";
+    /// Long options that take one value, or two.
+    const LONG: [&str; 12] = [
+        "--regexp",
+        "--file",
+        "--max-count",
+        "--expression",
+        "--label",
+        "--include",
+        "--exclude",
+        "--indent",
+        "--arg",
+        "--argjson",
+        "--slurpfile",
+        "--rawfile",
+    ];
+    let before = |distance: usize| at.checked_sub(distance).map(|at| known[at].unwrap_or_default());
+    let is_long = |word: Option<&str>| word.is_some_and(|word| LONG.contains(&word));
+    let is_short = before(1).is_some_and(|word| {
+        word.starts_with('-') && !word.starts_with("--") && word.ends_with(|letter| SHORT.contains(letter))
+    });
+    is_short || is_long(before(1)) || is_long(before(2)) || known[..at].contains(&Some("--"))
 }
 
 /// The indices of options that request a single thread, which would contradict parallel work.
@@ -196,12 +267,13 @@ impl RemedyRow {
             && (self.language.is_empty() || stage.language.as_ref().is_some_and(|own| self.language.contains(own)))
             && (self.has.is_empty() || option(&self.has))
             && !has_option(&words, &lacks)
+            && self.knows_options(&stage.words)
+            && (!self.ascii || stage.words.iter().all(|word| word.is_ascii()))
             && room
             && (!self.locale || stage.collates)
             && (self.under.is_empty() || wrappers(figures, stage).iter().any(|name| self.under.contains(name)))
             && (self.by.is_empty() || self.is_started_by(stage, figures))
-            && !(self.command.starts_with("parallel --pipe")
-                && (feeds_itself(stage, figures) || stage.name == "parallel"))
+            && !(self.splits && (feeds_itself(stage, figures) || stage.name == "parallel"))
             && (!self.socket || sends_messages(stage, figures))
             && (!self.fed || figures.pipes.iter().any(|pipe| pipe.to == stage.number))
             && self.shrinks.is_none_or(|shrinks| shrinks != passes_all(stage))
@@ -209,6 +281,13 @@ impl RemedyRow {
             && self.own.is_none_or(|own| own == is_own_program(stage))
             && (self.work.is_empty() || self.work.iter().any(|&kind| is_mostly(stage, kind)))
             && (!self.small_memory || programs::sort_memory(&stage.words).is_some_and(|bytes| bytes < SMALL_MEMORY))
+    }
+
+    /// Whether all options of a command are among those that the row allows.
+    fn knows_options(&self, words: &[String]) -> bool {
+        let Some(allowed) = &self.options else { return true };
+        let operands = operands(words, allowed);
+        operands.is_some_and(|count| !self.filter || count == 0 || has_option(words, &TO_STDOUT))
     }
 
     /// Whether the pipeline as typed names a program that starts the row's program, but not the row's program itself.
@@ -239,7 +318,11 @@ impl RemedyRow {
         let mut left_out = if self.parallel { one_thread(&known) } else { Vec::new() };
         let dropped = |word: &str, entry: &str| word == entry || entry.ends_with('=') && word.starts_with(entry);
         let drops = |word: &str| self.drops.iter().any(|entry| dropped(word, entry));
-        left_out.extend(arguments.clone().filter(|&at| known[at].is_some_and(drops)));
+        let dropped: Vec<usize> = arguments.clone().filter(|&at| known[at].is_some_and(drops)).collect();
+        if dropped.iter().any(|&at| may_be_value(&known, at)) {
+            return Err(ShellError::Edit("the word may be a value"));
+        }
+        left_out.extend(dropped);
         left_out.sort_unstable();
         left_out.dedup();
         left_out.retain(|at| arguments.contains(at));
@@ -272,9 +355,6 @@ impl RemedyRow {
                     }
                 } else if let Some(wrapper) = command.strip_suffix(" {all}") {
                     edits.insert_before(simple, program, &[wrapper])
-                } else if let Some(wrapper) = command.strip_suffix(" {quoted}") {
-                    let quoted = found.simple.as_quoted_text(program, edits.dialect())?;
-                    edits.replace_words(simple, program..simple.words.len(), &[wrapper, &quoted])
                 } else {
                     edits.replace_words(simple, program..simple.words.len(), &[command])
                 }

@@ -43,6 +43,15 @@ pub struct TypedRemedy {
 /// The remedies that fit a command, in the order of the table. Those that make output come earlier at the cost of
 /// throughput are omitted.
 pub fn typed_remedies(command: &CommandAsTyped<'_>) -> Vec<TypedRemedy> {
+    fitting(command, RemedyRow::is_faster)
+}
+
+/// All remedies that fit a command, in the order of the table.
+pub fn all_typed_remedies(command: &CommandAsTyped<'_>) -> Vec<TypedRemedy> {
+    fitting(command, |_| true)
+}
+
+fn fitting(command: &CommandAsTyped<'_>, is_wanted: impl Fn(&RemedyRow) -> bool) -> Vec<TypedRemedy> {
     let Ok(script) = Script::parse(command.text, command.dialect) else { return Vec::new() };
     let Some(found) = single_command(&script) else { return Vec::new() };
     let words: Vec<String> = found.simple.words[found.program..]
@@ -68,7 +77,7 @@ pub fn typed_remedies(command: &CommandAsTyped<'_>) -> Vec<TypedRemedy> {
         ..PipelineFigures::default()
     };
     let mut known = BTreeSet::new();
-    let rows = TABLE.iter().filter(|row| row.is_faster() && row.fits(&stage, &figures));
+    let rows = TABLE.iter().filter(|row| !row.command.is_empty() && is_wanted(row) && row.fits(&stage, &figures));
     let remedies = rows.filter_map(|row| {
         let mut edits = Edits::new(&script);
         row.edit(&mut edits, &found).ok().filter(|()| !edits.is_empty())?;
@@ -94,7 +103,7 @@ fn single_command(script: &Script) -> Option<FoundCommand<'_>> {
 }
 
 impl RemedyRow {
-    /// Whether the row has a command that may raise the throughput.
+    /// Whether the row may raise the throughput.
     fn is_faster(&self) -> bool {
         let is_of_throughput = |name: &CauseName| {
             matches!(
@@ -114,7 +123,7 @@ impl RemedyRow {
                     | CauseName::Peer
             )
         };
-        !self.command.is_empty() && self.cause.iter().any(is_of_throughput)
+        self.cause.iter().any(is_of_throughput)
     }
 }
 

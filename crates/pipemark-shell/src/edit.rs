@@ -4,7 +4,7 @@
 use crate::dialect::Dialect;
 use crate::error::ShellError;
 use crate::syntax::{
-    Pipeline, RedirectionKind, Script, ShellStage, SimpleCommand, Span, StageCommand, Token, TokenKind, WordPartKind,
+    Pipeline, RedirectionKind, Script, ShellStage, SimpleCommand, Span, StageCommand, Token, TokenKind,
 };
 use crate::wrappers::program_after_wrappers;
 
@@ -393,26 +393,4 @@ fn has_here_document(stage: &ShellStage) -> bool {
 /// Whether a stage redirects this descriptor.
 fn redirects(stage: &ShellStage, descriptor: u32) -> bool {
     stage.redirections.iter().any(|redirection| redirection.redirected() == descriptor)
-}
-
-impl SimpleCommand {
-    /// The command's words as one text for another shell, if each is known; as `parallel` runs its arguments.
-    ///
-    /// # Errors
-    /// When a word is expanded by the shell, or contains what `parallel` replaces.
-    pub fn as_quoted_text(&self, from: usize, dialect: Dialect) -> Result<String, ShellError> {
-        let words = self.words.get(from..).ok_or(ANOTHER)?;
-        let unknown = ShellError::Edit("a word isn't known before the command is run");
-        let values: Option<Vec<&Vec<u8>>> = words.iter().map(|word| word.value.as_ref()).collect();
-        let values = values.ok_or(unknown)?;
-        let replaced = |word: &&Vec<u8>| word.contains(&b'{');
-        if values.iter().any(replaced)
-            || words.iter().any(|word| word.parts.iter().any(|part| part.kind == WordPartKind::Continuation))
-        {
-            return Err(ShellError::Edit("parallel would replace a part of the command"));
-        }
-        let quoted: Result<Vec<String>, ShellError> =
-            values.into_iter().map(|word| crate::quote_bytes(word, Dialect::Posix)).collect();
-        crate::quote_bytes(quoted?.join(" ").as_bytes(), dialect)
-    }
 }
