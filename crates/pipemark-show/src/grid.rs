@@ -3,7 +3,6 @@
 
 use std::hash::Hash;
 
-use serde::Serialize;
 use serde_json::Value;
 
 use pipemark_model::{group_by_key, neutral};
@@ -11,7 +10,7 @@ use pipemark_model::{group_by_key, neutral};
 use crate::style::Style;
 
 /// The alignment of cells.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Align {
     /// For words.
     Left,
@@ -21,7 +20,7 @@ pub enum Align {
 
 /// How a column is narrowed if the table is too wide. Columns that still don't fit are printed below the others, with
 /// the labels repeated.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fit {
     /// The column stays as wide as its widest cell.
     Needed,
@@ -35,7 +34,7 @@ pub enum Fit {
     Bars,
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Column {
     /// The name in CSV and JSON; empty for a column that only people see.
     pub key: String,
@@ -85,7 +84,7 @@ impl Column {
 }
 
 /// A cell's text for people and its value for programs.
-#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct Cell {
     /// The text for people.
     pub text: String,
@@ -142,7 +141,7 @@ impl Cell {
     }
 }
 
-#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct Row {
     /// One cell for each column.
     pub cells: Vec<Cell>,

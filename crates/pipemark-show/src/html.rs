@@ -1,9 +1,11 @@
 //! Renders a sheet as one self-contained page, which loads nothing and runs only its own script.
 //!
-//! Text from other sources enters the page in three ways, each of which is safe: through a template that escapes all
-//! text, as JSON for the charts with every `<` escaped, and as compressed data in base 64. A Content-Security-Policy
-//! allows the one script and the one style by their hashes. It forbids everything else, including network access and
-//! the evaluation of text as code.
+//! Text from other sources enters the page in three ways, each of which is safe: as text that [`escape`] escapes, as JSON for
+//! the charts with every `<` escaped, and as compressed data in base 64. A Content-Security-Policy allows the one script
+//! and the one style by their hashes. It forbids everything else, including network access and the evaluation of text as
+//! code.
+
+mod items;
 
 use std::io::{self, Read, Write};
 
@@ -12,29 +14,20 @@ use base64::prelude::BASE64_STANDARD;
 use flate2::Compression;
 use flate2::read::GzDecoder;
 use flate2::write::GzEncoder;
-use minijinja::value::Serde;
-use minijinja::{Environment, HtmlEscape, Value, context};
-use serde::Serialize;
-use serde_json::{Value as Json, json};
+use serde_json::Value as Json;
 use sha2::{Digest, Sha256};
 
-use crate::{Block, Chart, ChartKind, Grid, Note, RowGroup, Sheet, Style, vega};
+use crate::{Block, Note, Sheet, Style, vega};
+use items::{Item, Panel, escape, items, numbered};
 
-const TEMPLATE: &str = include_str!("page/page.html");
 const STYLE: &str = include_str!("page/page.css");
 const SCRIPT: &str = include_str!("page/page.js");
 /// The JavaScript libraries as published, concatenated and compressed; see the README beside them.
 const LIBRARIES: &[u8] = include_bytes!("../assets/vega/vega.js.gz");
 const LICENSE: &str = include_str!("../assets/vega/LICENSE");
 
-/// Escaped text in which a flag such as `--runs` isn't wrapped after its dashes.
-fn words(text: &str) -> Value {
-    let whole = |word: &str| match word.find("--") {
-        Some(at) => format!("{}<span class=\"flag\">{}</span>", HtmlEscape(&word[..at]), HtmlEscape(&word[at..])),
-        None => HtmlEscape(word).to_string(),
-    };
-    Value::from_safe_string(text.split(' ').map(whole).collect::<Vec<_>>().join(" "))
-}
+const NOSCRIPT: &str = "\n<noscript><p class=\"caution\">The charts need JavaScript, which is off here. The tables have all \
+                        figures.</p></noscript>";
 
 fn libraries() -> io::Result<String> {
     let mut text = String::new();
@@ -58,19 +51,19 @@ pub struct Attachment {
     pub shorter: Vec<u8>,
 }
 
-/// A heading and the blocks up to the next heading, in the form that the template expects.
-#[derive(Default, Serialize)]
-struct Section {
-    title: String,
-    open: Vec<Json>,
+/// A heading and the blocks up to the next heading.
+#[derive(Default)]
+struct Section<'a> {
+    title: &'a str,
+    open: Vec<Item<'a>>,
     /// Tables below a chart, folded.
-    folded: Vec<Json>,
+    folded: Vec<Item<'a>>,
 }
 
 /// Renders the sheet as a page.
 ///
 /// # Errors
-/// If the template or the compression of an attachment fails, which is a bug.
+/// If the compression of an attachment fails, which is a bug.
 pub fn html(sheet: &Sheet, attachments: &[Attachment]) -> io::Result<String> {
     let mut specs = Vec::new();
     let mut sections = sections(sheet, &mut specs);
@@ -79,83 +72,69 @@ pub fn html(sheet: &Sheet, attachments: &[Attachment]) -> io::Result<String> {
         true => SCRIPT.to_owned(),
         false => ["/*!", LICENSE, "*/", &libraries()?, SCRIPT].join("\n"),
     };
-    let specs = escape_json(&serde_json::to_string(&specs)?);
-    let mut templates = Environment::new();
-    // The name ends in .html, which enables escaping.
-    templates.add_filter("words", words);
-    templates.add_template("page.html", TEMPLATE).map_err(io::Error::other)?;
-    let template = templates.get_template("page.html").map_err(io::Error::other)?;
-    let safe = |text: &str| Value::from_safe_string(text.to_owned());
-    let files: Vec<[&String; 2]> = attachments.iter().map(|attachment| [&attachment.file, &attachment.label]).collect();
     let render = |raw: &[String], shortened: bool| {
-        let values = context! {
-            policy => safe(&policy(&script)),
-            style => safe(STYLE),
-            script => safe(&script),
-            specs => safe(&specs),
-            head => Value::from(Serde(&head)),
-            sections => Value::from(Serde(&sections)),
-            files => Value::from(Serde(&files)),
+        format!(
+            include_str!("page/page.html"),
+            policy = policy(&script),
+            version = env!("CARGO_PKG_VERSION"),
+            style = STYLE,
+            title = escape(head.title),
+            head = items(&head.open, ""),
+            contents = contents(&sections),
+            noscript = if specs.is_empty() { "" } else { NOSCRIPT },
+            sections = numbered(&sections, section),
+            downloads = downloads(attachments, shortened),
+            program = program(),
+            specs = escape_json(&Json::from(&specs[..]).to_string()),
             // Base 64 has no special characters of HTML, and HTML doesn't unescape the text of a script.
-            raw => raw.iter().map(|text| safe(text)).collect::<Vec<_>>(),
-            shortened => shortened,
-            version => env!("CARGO_PKG_VERSION"),
-            repository => env!("CARGO_PKG_REPOSITORY"),
-        };
-        template.render(values).map_err(io::Error::other)
+            raw = numbered(raw, |number, text| {
+                format!("\n<script type=\"application/gzip\" id=\"raw-{number}\">{text}</script>")
+            }),
+            script = script,
+        )
     };
-    let room = MAX_PAGE.saturating_sub(render(&[], false)?.len());
+    let room = MAX_PAGE.saturating_sub(render(&[], false).len());
     let whole = attachments.iter().map(|attachment| compress(&attachment.content)).collect::<io::Result<Vec<_>>>()?;
     if whole.iter().map(String::len).sum::<usize>() <= room {
-        return render(&whole, false);
+        return Ok(render(&whole, false));
     }
     let shorter = attachments.iter().map(|attachment| compress(&attachment.shorter)).collect::<io::Result<Vec<_>>>()?;
-    render(&shorter, true)
+    Ok(render(&shorter, true))
 }
 
 /// The head (the sheet's own heading and the text below it), followed by the sections.
-fn sections(sheet: &Sheet, specs: &mut Vec<Json>) -> Vec<Section> {
-    let mut sections = vec![Section { title: "pipemark".to_owned(), ..Section::default() }];
+fn sections<'a>(sheet: &'a Sheet, specs: &mut Vec<Json>) -> Vec<Section<'a>> {
+    let mut sections = vec![Section { title: "pipemark", ..Section::default() }];
     for block in &sheet.blocks {
         let in_head = sections.len() == 1;
         if in_head && !matches!(block, Block::Heading(..) | Block::Text(..)) {
             sections.push(Section::default());
         }
         let section = sections.last_mut().expect("never empty");
-        let charted = section.open.iter().any(|item| item["kind"] == "figure");
+        let charted = section.open.iter().any(|item| matches!(item, Item::Figure(_)));
         let folds = charted && (!section.folded.is_empty() || matches!(block, Block::Grid(_)));
         let items = if folds { &mut section.folded } else { &mut section.open };
         match block {
-            Block::Heading(1, text) if in_head => section.title.clone_from(text),
-            Block::Heading(1 | 2, text) => sections.push(Section { title: text.clone(), ..Section::default() }),
-            Block::Heading(_, text) => items.push(json!({"kind": "heading", "text": text})),
-            Block::Text(style, parts) => {
-                items.push(json!({"kind": "text", "style": style, "parts": parts}));
-            }
-            Block::Code(text) => items.push(json!({"kind": "code", "text": text})),
-            Block::Grid(grid) => items.extend(grid.groups.iter().map(|group| table(grid, group))),
+            Block::Heading(1, text) if in_head => section.title = text,
+            Block::Heading(1 | 2, text) => sections.push(Section { title: text, ..Section::default() }),
+            Block::Heading(_, text) => items.push(Item::Heading(text)),
+            Block::Text(style, parts) => items.push(Item::Text(*style, parts)),
+            Block::Code(text) => items.push(Item::Code(text.clone())),
+            Block::Grid(grid) => items.extend(grid.groups.iter().map(|group| Item::Table(grid, group))),
             Block::Notes(notes) => {
                 items.extend(notes.chunk_by(|one, next| list_class(one) == list_class(next)).map(notes_item));
             }
             Block::Gap => {}
             Block::Chart(chart) => {
-                let Chart { title, panel, caption, below, .. } = &**chart;
                 let (spec, legend) = vega::spec(chart);
-                let panel_entry = json!({"chart": specs.len(), "title": panel, "legend": legend});
+                let panel = Panel { chart, spec: specs.len(), legend };
                 specs.push(spec);
-                // Charts with the same title are placed side by side if they are narrow.
-                if let Some(Json::Object(figure)) = items.last_mut()
-                    && figure.get("title").is_some_and(|known| known == title && !panel.is_empty())
-                    && let Some(Json::Array(panels)) = figure.get_mut("panels")
-                {
-                    panels.push(panel_entry);
-                    let several = matches!(chart.kind, ChartKind::Heat(_)) && chart.x.names.len() <= 10;
-                    figure.insert("several".to_owned(), several.into());
-                    continue;
+                match items.last_mut() {
+                    Some(Item::Figure(panels)) if panels[0].chart.title == chart.title && !chart.panel.is_empty() => {
+                        panels.push(panel);
+                    }
+                    _ => items.push(Item::Figure(vec![panel])),
                 }
-                items.push(json!({
-                    "kind": "figure", "title": title, "caption": caption, "below": below, "panels": [panel_entry],
-                }));
             }
         }
     }
@@ -171,22 +150,85 @@ fn list_class(note: &Note) -> &'static str {
     }
 }
 
-fn notes_item(notes: &[Note]) -> Json {
-    let class = notes.first().map_or("notes", list_class);
-    if class == "command" {
-        let lines: Vec<&str> = notes.iter().map(|note| note.text.as_str()).collect();
-        return json!({"kind": "code", "text": lines.join("\n")});
+fn notes_item(notes: &[Note]) -> Item<'_> {
+    match notes.first().map_or("notes", list_class) {
+        "command" => Item::Code(notes.iter().map(|note| note.text.as_str()).collect::<Vec<_>>().join("\n")),
+        class => Item::Notes(class, notes),
     }
-    let mark = |note: &Note| if class == "notes" { note.mark.clone() } else { String::new() };
-    let note = |note: &Note| json!({"mark": mark(note), "text": note.text});
-    json!({"kind": "notes", "class": class, "notes": notes.iter().map(note).collect::<Vec<_>>()})
 }
 
-fn table(grid: &Grid, group: &RowGroup) -> Json {
-    let shown = grid.without_bars();
-    let labels = shown.iter().filter(|index| **index < grid.labels).count();
-    let columns: Vec<_> = shown.into_iter().map(|index| (index, &grid.columns[index])).collect();
-    json!({"kind": "table", "caption": group.caption, "labels": labels, "columns": columns, "rows": group.rows})
+/// The links to the sections, if there are more than three.
+fn contents(sections: &[Section]) -> String {
+    let count = sections.len();
+    let (open, close) = match count > 12 {
+        true => (format!("<details><summary>{count} sections</summary>"), "</details>"),
+        false => (String::new(), ""),
+    };
+    let link = |number: usize, section: &Section| match section.title {
+        "" => String::new(),
+        title => format!("\n<li><a href=\"#section-{number}\">{}</a></li>", escape(title)),
+    };
+    match count > 3 {
+        true => {
+            format!("\n<nav aria-label=\"Sections\">{open}\n<ul>{}\n</ul>{close}\n</nav>", numbered(sections, link))
+        }
+        false => String::new(),
+    }
+}
+
+fn section(number: usize, section: &Section) -> String {
+    let title = escape(section.title);
+    let (label, heading) = match title.is_empty() {
+        true => (String::new(), String::new()),
+        false => {
+            (format!(" aria-labelledby=\"section-{number}\""), format!("\n<h2 id=\"section-{number}\">{title}</h2>"))
+        }
+    };
+    let folded = match section.folded.is_empty() {
+        true => String::new(),
+        false => format!(
+            "\n<details>\n<summary>Table of all figures</summary>{}\n</details>",
+            items(&section.folded, section.title)
+        ),
+    };
+    format!("\n<section{label}>{heading}{}{folded}\n</section>", items(&section.open, section.title))
+}
+
+/// The buttons that save the attachments.
+fn downloads(attachments: &[Attachment], shortened: bool) -> String {
+    if attachments.is_empty() {
+        return String::new();
+    }
+    let contents = match shortened {
+        true => {
+            "All results except the single runs, with figures of six digits, to keep this page small enough to mail. The \
+             file that the page was made from has everything."
+        }
+        false => "All results, as <code>--json</code> wrote them, with each run of each trial.",
+    };
+    let button = |number: usize, attachment: &Attachment| {
+        let label = match escape(&attachment.label) {
+            label if label.is_empty() => label,
+            label => format!(": {label}"),
+        };
+        let file = escape(&attachment.file);
+        format!(
+            "\n<button type=\"button\" data-raw=\"raw-{number}\" data-file=\"{file}\">Download JSON{label}</button>"
+        )
+    };
+    format!(
+        "\n<section aria-labelledby=\"raw\">\n<h2 id=\"raw\">The data</h2>\n<p>{contents} <code>pipemark report</code> makes this \
+         page from them again.</p>\n<p class=\"downloads\">{}\n</p>\n</section>",
+        numbered(attachments, button)
+    )
+}
+
+/// The program's name, with a link if its address is known.
+fn program() -> String {
+    match env!("CARGO_PKG_REPOSITORY") {
+        "" => "pipemark".to_owned(),
+        address => format!("<a href=\"{}\">pipemark</a>", escape(address)),
+    }
 }
 
 /// Escapes the characters in JSON that are special in HTML, and those that end a line in older JavaScript.
@@ -228,13 +270,6 @@ mod tests {
             assert!(!text.contains("</script") && !text.contains("<!--"), "{}", &text[..60]);
         }
         assert!(!LICENSE.contains("*/"));
-    }
-
-    #[test]
-    fn flags_stay_whole_and_text_stays_text() {
-        let text = words("raise --runs <b>").to_string();
-        assert_eq!(text, "raise <span class=\"flag\">--runs</span> &lt;b&gt;");
-        assert!(!words("--<i>").to_string().contains("<i>"));
     }
 
     #[test]

@@ -1,9 +1,7 @@
 //! The meaning of text, and its colours on a terminal.
 
-use serde::Serialize;
-
 /// The meaning of a piece of text. Each renderer decides how the text looks.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Style {
     /// The main text.
     #[default]
