@@ -4,6 +4,7 @@
 use std::io::{self, Write};
 
 use clap::ValueEnum;
+use flate2::read::GzDecoder;
 
 use pipemark_console::{VerbResult, check_stdout};
 
@@ -18,14 +19,21 @@ pub enum CompletedShell {
     Zsh,
 }
 
+macro_rules! script {
+    ($file:literal) => {
+        include_bytes!(concat!(env!("OUT_DIR"), "/", $file, ".gz"))
+    };
+}
+
 impl CompletedShell {
-    fn script(self) -> &'static str {
+    /// The script, compressed by `build.rs`.
+    fn script(self) -> &'static [u8] {
         match self {
-            CompletedShell::Bash => include_str!("../../completions/pipemark.bash"),
-            CompletedShell::Elvish => include_str!("../../completions/pipemark.elv"),
-            CompletedShell::Fish => include_str!("../../completions/pipemark.fish"),
-            CompletedShell::PowerShell => include_str!("../../completions/_pipemark.ps1"),
-            CompletedShell::Zsh => include_str!("../../completions/_pipemark"),
+            CompletedShell::Bash => script!("pipemark.bash"),
+            CompletedShell::Elvish => script!("pipemark.elv"),
+            CompletedShell::Fish => script!("pipemark.fish"),
+            CompletedShell::PowerShell => script!("_pipemark.ps1"),
+            CompletedShell::Zsh => script!("_pipemark"),
         }
     }
 }
@@ -34,7 +42,7 @@ impl CompletedShell {
 pub fn completions(shell: CompletedShell) -> VerbResult {
     check_stdout()?;
     let mut out = io::stdout().lock();
-    out.write_all(shell.script().as_bytes())?;
+    io::copy(&mut GzDecoder::new(shell.script()), &mut out)?;
     Ok(out.flush()?)
 }
 
