@@ -60,6 +60,8 @@ pub fn write(evidence: &PipelineEvidence) -> io::Result<Vec<u8>> {
     encoder.finish()
 }
 
+const NO_TRACE: &str = "the file isn't a trace, or is damaged";
+
 /// Reads a trace.
 ///
 /// # Errors
@@ -69,18 +71,19 @@ pub fn read(file: &mut dyn Read) -> Result<PipelineEvidence, String> {
     let read = GzDecoder::new(file).take(MAX_BYTES + 1).read_to_end(&mut text);
     read.map_err(|error| match error.kind() {
         io::ErrorKind::UnexpectedEof => "the file is cut off".to_owned(),
-        io::ErrorKind::InvalidInput | io::ErrorKind::InvalidData => "the file isn't a trace, or is damaged".to_owned(),
+        io::ErrorKind::InvalidInput | io::ErrorKind::InvalidData => NO_TRACE.to_owned(),
         _ => error.to_string(),
     })?;
     if text.len() as u64 > MAX_BYTES {
         return Err(format!("the file has more than {} MiB when unpacked", MAX_BYTES >> 20));
     }
-    let TraceHeader { schema } =
-        serde_json::from_slice(&text).map_err(|_| "the file isn't a trace, or is damaged".to_owned())?;
+    // As text, because the program reads all other JSON as text: code for each type is there only once.
+    let text = String::from_utf8(text).map_err(|_| NO_TRACE.to_owned())?;
+    let TraceHeader { schema } = serde_json::from_str(&text).map_err(|_| NO_TRACE.to_owned())?;
     if schema != SCHEMA {
         return Err(format!("the trace has the form '{}', but this version reads '{SCHEMA}'", neutral(&schema)));
     }
-    let document: TraceDocument = serde_json::from_slice(&text)
+    let document: TraceDocument = serde_json::from_str(&text)
         .map_err(|error| format!("the trace is damaged: {}", neutral(&error.to_string())))?;
     let mut evidence = document.evidence;
     check(&evidence).map_err(|what| format!("the trace is damaged: {what}"))?;
