@@ -1,7 +1,7 @@
 //! The sheet of `ab`: ranked commands, further figures, a chart over a parameter, and the concluding sentence.
 
 use pipemark_console::verdict::style;
-use pipemark_model::{Estimate, Unit, counted, digits, neutral, signed_percent};
+use pipemark_model::{Estimate, Unit, counted, digits, neutral, signed_percent, total_order};
 use pipemark_show::{
     Axis, Cell, Chart, ChartKind, Column, Fit, Grid, Note, Point, RowGroup, Scale, Series, SeriesRole, Sheet, Style,
     Table,
@@ -273,7 +273,7 @@ fn chart(result: &AbResult, by: &FigureKind) -> Option<Chart> {
     for series in series.iter_mut().filter(|series| series.label.is_empty()) {
         series.label.clone_from(&by.heading);
     }
-    series.iter_mut().for_each(|series| series.points.sort_by(|one, other| one.x.total_cmp(&other.x)));
+    series.iter_mut().for_each(|series| series.points.sort_by_cached_key(|point| total_order(point.x)));
     let (x, y) = (Axis::new(name, Unit::Count, Scale::Linear), Axis::new(&by.heading, unit, Scale::Linear));
     Some(Chart::new(&format!("{} by {name}", by.heading), ChartKind::Curves, x, y, series))
 }

@@ -170,7 +170,7 @@ impl PipelineFigures {
             .map(|pipe| [pipe.from.min(pipe.to), pipe.from.max(pipe.to)])
             .collect();
         pipes.retain(|pipe| waited(pipe) || !used.contains(&[pipe.from.min(pipe.to), pipe.from.max(pipe.to)]));
-        pipes.sort_by_key(|pipe| (pipe.from, pipe.to));
+        pipes.sort_by_cached_key(|pipe| (pipe.from, pipe.to));
         pipes.iter_mut().zip(1..).for_each(|(pipe, number)| pipe.number = number);
         let from_start = evidence.started && interval.begin < FIRST_INTERVAL;
         let seconds = interval.seconds * f64::from(interval.alive) / f64::from(interval.samples.max(1));

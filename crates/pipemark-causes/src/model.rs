@@ -5,6 +5,8 @@
 //! the time in which it waits for a CPU or for something unknown, its kernel time (which shrinks with larger pieces), and
 //! what it loses to a program that computes beside it.
 
+use pipemark_model::total_order;
+
 use crate::figures::PipelineFigures;
 use crate::report::GainRange;
 use crate::report::StageFigures;
@@ -73,7 +75,7 @@ pub struct Model<'f> {
 impl<'f> Model<'f> {
     pub fn of(figures: &'f PipelineFigures) -> Model<'f> {
         let mut order: Vec<&StageFigures> = figures.stages.iter().collect();
-        order.sort_by(|a, b| busy(b).total_cmp(&busy(a)));
+        order.sort_by_cached_key(|stage| total_order(-busy(stage)));
         // If two stages are about equally busy, the one that works longer uses the CPU that the other one waits for.
         if let [first, second, ..] = order[..]
             && busy(first) - busy(second) <= 2.0 * BALANCED

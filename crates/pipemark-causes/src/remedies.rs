@@ -2,6 +2,7 @@
 
 use std::sync::LazyLock;
 
+use pipemark_model::total_order;
 use pipemark_profile::WorkKind;
 use pipemark_shell::{Edits, FoundCommand, ShellError};
 use serde::Deserialize;
@@ -395,7 +396,7 @@ pub fn of_less_work(figures: &PipelineFigures) -> Vec<Remedy> {
     const MIN_CPUS: f64 = 0.2;
     let cpu = |stage: &StageFigures| stage.cpu.unwrap_or(stage.computing) * stage.present;
     let mut stages: Vec<&StageFigures> = figures.stages.iter().filter(|stage| cpu(stage) >= MIN_CPUS).collect();
-    stages.sort_by(|a, b| cpu(b).total_cmp(&cpu(a)));
+    stages.sort_by_cached_key(|stage| total_order(-cpu(stage)));
     let computing = |stage: &StageFigures| of_program(stage, Cause::Activity(Activity::Computing), figures, false);
     named_once(figures, stages.into_iter().filter_map(|stage| Some((stage, computing(stage)?))))
 }

@@ -1,4 +1,4 @@
-//! Grouping and deduplication that preserve the order.
+//! Grouping and deduplication that preserve the order, and a key for sorting.
 
 use std::collections::{HashMap, HashSet};
 use std::hash::Hash;
@@ -21,4 +21,26 @@ pub fn group_by_key<K: Clone + Eq + Hash, V>(pairs: impl IntoIterator<Item = (K,
 pub fn distinct<T: Clone + Eq + Hash>(values: impl IntoIterator<Item = T>) -> Vec<T> {
     let mut seen = HashSet::new();
     values.into_iter().filter(|value| seen.insert(value.clone())).collect()
+}
+
+/// A key that sorts figures like [`f64::total_cmp`]. Keys of one type share one sort in the program, where each
+/// comparison of figures has its own.
+pub fn total_order(figure: f64) -> i64 {
+    let bits = figure.to_bits().cast_signed();
+    // Of negative figures, the one with the larger magnitude is less.
+    if bits < 0 { bits ^ i64::MAX } else { bits }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn keys_sort_like_figures(one: f64, other: f64) {
+            prop_assert_eq!(total_order(one).cmp(&total_order(other)), one.total_cmp(&other));
+        }
+    }
 }

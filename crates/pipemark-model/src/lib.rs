@@ -45,7 +45,7 @@ pub use figure::Figure;
 pub use filter::{Feed, Filter, PipelineStats, ProcessStats};
 pub use gains::{Gains, GainsBlock, GainsCell, GainsColumn};
 pub use host::{Cache, CpuTopology, Host, Permission, Pressure};
-pub use in_order::{distinct, group_by_key};
+pub use in_order::{distinct, group_by_key, total_order};
 pub use job::{Chain, Ends, Entrant, Job, LinesJob, MessagePace, RoundTrip, Volume, Work};
 pub use link::LinkKind;
 pub use outside_link::OutsideLink;

@@ -74,7 +74,7 @@ impl fmt::Display for Scalar {
 /// The entries of a table in the order of the file.
 pub fn entries<T>(table: &SuiteTable<T>) -> Vec<(&Spanned<String>, &Spanned<T>)> {
     let mut entries: Vec<_> = table.iter().collect();
-    entries.sort_by_key(|(key, _)| key.span().start);
+    entries.sort_by_cached_key(|(key, _)| key.span().start);
     entries
 }
 

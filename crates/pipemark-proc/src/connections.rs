@@ -307,8 +307,7 @@ pub fn join_socket_pairs(processes: &mut [Process], uses: &BTreeSet<SocketUse>) 
     for (place, end) in found {
         let ends = processes[place].ends.get_or_insert_default();
         if !ends.contains(&end) {
-            ends.push(end);
-            ends.sort_by_key(|end| end.fd);
+            ends.insert(ends.partition_point(|known| known.fd <= end.fd), end);
         }
     }
 }

@@ -149,7 +149,7 @@ pub fn stages(processes: &[Process], seeds: &[u32], reach: Reach) -> Vec<StageSh
         stage.outs.retain(|pipe| uses[pipe] > 1);
     }
     // If the data leaves the order open, stages are sorted by start time.
-    stages.sort_by_key(|stage| graph.processes[&stage.pids[0]].start);
+    stages.sort_by_cached_key(|stage| graph.processes[&stage.pids[0]].start);
     let order = upstream_first(stages.len(), &feeds(&stages));
     let mut stages: Vec<Option<StageShape>> = stages.into_iter().map(Some).collect();
     order.into_iter().filter_map(|at| stages[at].take()).collect()

@@ -5,6 +5,8 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use pipemark_model::total_order;
+
 use crate::image::Images;
 use crate::kind::{Named, WorkKind, kind_of, kind_of_call};
 use crate::stack::RawFrame;
@@ -148,7 +150,7 @@ impl Stacks {
             .into_iter()
             .map(|((name, image), count)| FunctionShare { name, image, share: share(count) })
             .collect();
-        functions.sort_by(|a, b| b.share.total_cmp(&a.share));
+        functions.sort_by_cached_key(|function| total_order(-function.share));
         functions.truncate(MAX_FUNCTIONS);
         let mut kinds: Vec<WorkShare> = kinds
             .into_iter()
@@ -158,7 +160,7 @@ impl Stacks {
                 function: functions.into_iter().max_by_key(|(_, count)| *count).and_then(|(name, _)| name),
             })
             .collect();
-        kinds.sort_by(|a, b| b.share.total_cmp(&a.share));
+        kinds.sort_by_cached_key(|kind| total_order(-kind.share));
         Profile {
             samples: self.samples,
             user_only: !self.kernel,

@@ -335,7 +335,7 @@ impl<'s> Edits<'s> {
     /// # Errors
     /// When edits overlap, or anything else would change.
     pub fn apply(mut self) -> Result<Script, ShellError> {
-        self.changes.sort_by_key(|change| (change.span.start, change.span.end));
+        self.changes.sort_by_cached_key(|change| (change.span.start, change.span.end));
         let changes = &self.changes;
         if changes.windows(2).any(|two| two[0].span.end > two[1].span.start) {
             return Err(ShellError::Edit("two edits overlap"));
@@ -372,7 +372,7 @@ impl<'s> Edits<'s> {
             let span = moved(token.span.start, false)..moved(token.span.end, true);
             expected.push(Token { span, ..token.clone() });
         }
-        expected.sort_by_key(|token| (token.span.start, token.depth));
+        expected.sort_by_cached_key(|token| (token.span.start, token.depth));
         let script = Script::parse(text, self.script.dialect)?;
         if script.tokens == expected {
             Ok(script)

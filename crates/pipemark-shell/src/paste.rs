@@ -250,7 +250,7 @@ impl<'s> Paste<'s> {
 
     /// The text with the replacements. Blanks between words become spaces.
     fn text(mut self) -> Result<Vec<u8>, ShellError> {
-        self.replacements.sort_by_key(|(span, _)| span.start);
+        self.replacements.sort_by_cached_key(|(span, _)| span.start);
         let old = &self.script.text;
         let mut is_data = vec![false; old.len()];
         let tokens = self.script.tokens.iter();

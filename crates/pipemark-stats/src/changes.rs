@@ -46,7 +46,7 @@ pub fn change_points(sessions: &[Session], series: usize, criterion: Criterion) 
     let mut random = Xoshiro256PlusPlus::seed_from_u64(1);
     let mut cuts = Vec::new();
     cut(&figures, 0, level(series), &mut random, &mut cuts);
-    cuts.sort();
+    cuts.sort_unstable();
     loop {
         let ends: Vec<usize> = [0].into_iter().chain(cuts.iter().copied()).chain([sessions.len()]).collect();
         let points: Vec<ChangePoint> = ends

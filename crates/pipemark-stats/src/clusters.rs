@@ -1,6 +1,8 @@
 //! Groups of items that are closer to each other than to all others, from the distances of pairs. Not every pair needs a
 //! distance.
 
+use pipemark_model::total_order;
+
 /// The least ratio of two neighbouring distances, in ascending order, between which groups may be divided.
 const MIN_GAP: f64 = 1.25;
 /// The least share of distances on the right side of the division, within groups and across.
@@ -22,13 +24,13 @@ pub struct Clusters {
 /// known pairs, each with its distance; a pair may occur in both directions.
 pub fn clusters(count: usize, distances: &[(usize, usize, f64)]) -> Option<Clusters> {
     let mut sorted: Vec<f64> = distances.iter().map(|(_, _, distance)| *distance).collect();
-    sorted.sort_by(f64::total_cmp);
+    sorted.sort_unstable_by(f64::total_cmp);
     let mut gaps: Vec<(f64, f64)> = sorted
         .windows(2)
         .filter(|two| two[0] > 0.0 && two[1] >= MIN_GAP * two[0])
         .map(|two| (two[1] / two[0], two[0]))
         .collect();
-    gaps.sort_by(|one, other| other.0.total_cmp(&one.0));
+    gaps.sort_by_cached_key(|one| total_order(-one.0));
     gaps.into_iter().find_map(|(_, below)| divide(count, distances, below))
 }
 

@@ -1,6 +1,6 @@
 //! The result as text: what each stage costs, what helps, and the fastest pipeline.
 
-use pipemark_model::{ByteSize, Unit, counted, digits};
+use pipemark_model::{ByteSize, Unit, counted, digits, total_order};
 use pipemark_show::{
     Axis, Block, Cell, Chart, ChartKind, Column, Fit, Grid, Note, Point, Scale, Series, SeriesRole, Sheet, Style, Table,
 };
@@ -147,7 +147,7 @@ fn bottleneck(result: &ExperimentResult) -> Option<String> {
         .filter(|one| one.kind == ExperimentKind::Without)
         .filter_map(|one| Some((one.gain?, one.stage?)))
         .collect();
-    without.sort_by(|one, other| other.0.total_cmp(&one.0));
+    without.sort_by_cached_key(|one| total_order(-one.0));
     let name = |number: usize| format!("{number} {}", result.stages[number - 1].name);
     let (best, stage) = *without.first()?;
     let second = without.get(1).map_or(1.0, |second| second.0);
@@ -244,7 +244,7 @@ fn bars(result: &ExperimentResult) -> Vec<(String, f64)> {
     };
     let is_without = |one: &&TuneExperiment| one.kind == ExperimentKind::Without;
     let mut changes: Vec<&TuneExperiment> = result.experiments.iter().filter(is_change).collect();
-    changes.sort_by(|one, other| other.gain.unwrap_or(0.0).total_cmp(&one.gain.unwrap_or(0.0)));
+    changes.sort_by_cached_key(|one| total_order(-one.gain.unwrap_or(0.0)));
     let mut bars = vec![("as it is".to_owned(), result.time.median)];
     bars.extend(of(result.experiments.iter().filter(is_without).collect()));
     bars.extend(of(changes));

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use pipemark_causes::interval::Interval;
+use pipemark_model::total_order;
 use pipemark_profile::{Profile, Profiler};
 
 use crate::pipeline::WatchedPipeline;
@@ -54,7 +55,7 @@ impl Profiling {
             (cpu >= MIN_CPU).then_some((cpu, place))
         };
         let mut busiest: Vec<(f64, usize)> = (0..pipeline.stages.len()).filter_map(used).collect();
-        busiest.sort_by(|a, b| b.0.total_cmp(&a.0));
+        busiest.sort_by_cached_key(|own| total_order(-own.0));
         self.stages = Some(busiest.into_iter().take(MAX_STAGES).map(|(_, place)| place).collect());
     }
 

@@ -3,7 +3,7 @@
 use pipemark_causes::report::{GainRange, HypothesisRecord, Quality};
 use pipemark_causes::verdict::percent;
 use pipemark_causes::{Phase, PipeFigures, PipelineReport, Remedy, StageFigures, StageMoment};
-use pipemark_model::{ByteSize, ColumnUnit, Unit, counted, neutral};
+use pipemark_model::{ByteSize, ColumnUnit, Unit, counted, neutral, total_order};
 use pipemark_show::{
     Axis, Block, Cell, Chart, ChartKind, Column, Fit, Grid, Note, Point, Row, RowGroup, Scale, Series, SeriesRole,
     Sheet, Style, Table,
@@ -140,11 +140,11 @@ fn stage_name(report: &PipelineReport, number: usize) -> String {
 fn grid(report: &PipelineReport, history: &[Vec<f64>], busiest_first: bool, view: View) -> Grid {
     let mut shown: Vec<&StageFigures> = report.stages.iter().collect();
     if shown.len() > MAX_FULL || busiest_first {
-        shown.sort_by(|a, b| b.busy.total_cmp(&a.busy));
+        shown.sort_by_cached_key(|stage| total_order(-stage.busy));
         shown.truncate(MAX_FULL);
     }
     if !busiest_first {
-        shown.sort_by_key(|stage| stage.number);
+        shown.sort_by_cached_key(|stage| stage.number);
     }
     let rate = unit_of_rates(&shown);
     let columns = || COLUMNS.iter().filter(|column| column.is_in(view));

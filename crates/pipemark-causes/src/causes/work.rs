@@ -1,5 +1,7 @@
 //! A stage's own work, or its waits: the cause that is left if no more specific one explains the stage's time.
 
+use pipemark_model::total_order;
+
 use crate::cause::{Activity, Cause};
 use crate::causes::{calls, small_pipe, starts};
 use crate::figures::PipelineFigures;
@@ -32,7 +34,7 @@ pub fn activities(stage: &StageFigures) -> Vec<(Activity, f64)> {
         (Activity::Other, stage.other),
         (Activity::Hidden, stage.unknown),
     ];
-    all.sort_by(|(_, a), (_, b)| b.total_cmp(a));
+    all.sort_by_cached_key(|(_, share)| total_order(-share));
     // If computing and waiting for a CPU together outweigh every other reason, the larger of the two comes first.
     let wants = stage.computing + stage.waiting_for_cpu;
     let on_cpu = |work: Activity| matches!(work, Activity::Computing | Activity::WaitingForCpu);

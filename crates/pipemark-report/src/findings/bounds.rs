@@ -52,7 +52,7 @@ pub(super) fn harness<'a>(group: &[MeasuredTrial<'a>]) -> Option<Candidate> {
         Some((idle, contrast))
     };
     let mut shares: Vec<(MeasuredTrial<'a>, Contrast)> = of_link(LinkKind::Null).filter_map(against_pipe).collect();
-    shares.sort_by_key(|(idle, _)| idle.ends().block);
+    shares.sort_by_cached_key(|(idle, _)| idle.ends().block);
     let [(first, contrast), rest @ ..] = shares.as_slice() else { return None };
     let piece = if first.job.is_round_trip() { "round trip" } else { "block" };
     let words = |(idle, share): &(MeasuredTrial, Contrast)| {

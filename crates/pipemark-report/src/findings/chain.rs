@@ -4,7 +4,7 @@
 use serde_json::{Value, json};
 
 use pipemark_model::{
-    GIB, Key, MAX_START, Sample, Statistic, Throughput, between, counted, group_by_key, three_digits,
+    GIB, Key, MAX_START, Sample, Statistic, Throughput, between, counted, group_by_key, three_digits, total_order,
 };
 use pipemark_stats::estimate::median;
 use pipemark_stats::fit::{FittedLine, Linearity, MIN_POINTS, MIN_R_SQUARED, Weighting};
@@ -78,7 +78,7 @@ fn stage(measured: MeasuredTrial) -> String {
 /// The cost of one more stage, from chains that differ only in their length.
 pub(super) fn cost(group: &[MeasuredTrial]) -> Option<Candidate> {
     let mut points: Vec<ChainPoint> = group.iter().filter_map(|one| ChainPoint::of(*one)).collect();
-    points.sort_by(|one, other| one.length.total_cmp(&other.length));
+    points.sort_by_cached_key(|one| total_order(one.length));
     if points.len() < MIN_POINTS || points.iter().any(|point| point.flow <= 0.0 || point.bytes <= 0.0) {
         return None;
     }
@@ -192,7 +192,7 @@ pub(super) fn published<'a>(chains: &[MeasuredTrial<'a>]) -> Vec<Candidate> {
 fn of_source(source: &str, stage: &str, mut points: Vec<(ChainPoint, f64)>) -> Option<Candidate> {
     // Runs that consist mostly of start time don't show the rate.
     points.retain(|(point, _)| point.real - point.flow <= MAX_START * point.real);
-    points.sort_by(|one, other| one.0.length.total_cmp(&other.0.length));
+    points.sort_by_cached_key(|one| total_order(one.0.length));
     if points.len() < MIN_POINTS {
         return None;
     }

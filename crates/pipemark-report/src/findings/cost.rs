@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use pipemark_model::{ByteSize, Key};
+use pipemark_model::{ByteSize, Key, total_order};
 use pipemark_stats::fit::{Coefficient, FittedLine, MIN_R_SQUARED, Weighting};
 
 use crate::findings::link::Rivals;
@@ -88,7 +88,7 @@ pub(super) fn call_costs(parts: &[Vec<MeasuredTrial>], rivals: &[Rivals]) -> Vec
     };
     let mut sweeps: Vec<Vec<MeasuredTrial>> = parts.iter().flat_map(|part| groups(part, &[Key::Block])).collect();
     sweeps.retain(|sweep| !has_rivals(sweep));
-    sweeps.iter_mut().for_each(|sweep| sweep.sort_by_key(|one| one.ends().block));
+    sweeps.iter_mut().for_each(|sweep| sweep.sort_by_cached_key(|one| one.ends().block));
     first_findings(&sweeps, |sweep| common_settings(&sweep[0], &[Key::Block]), |sweep| call_cost(sweep))
 }
 
@@ -122,7 +122,7 @@ fn call_cost(sweep: &[MeasuredTrial]) -> Option<Candidate> {
 pub(super) fn message_costs(rivals: &Rivals) -> Option<Candidate> {
     let cost = |name: &String| Some((name.clone(), Cost::of(&rivals.sweep(name))?));
     let mut costs: Vec<(String, Cost)> = rivals.names.iter().filter_map(cost).collect();
-    costs.sort_by(|(_, one), (_, other)| one.line.intercept.value.total_cmp(&other.line.intercept.value));
+    costs.sort_by_cached_key(|(_, cost)| total_order(cost.line.intercept.value));
     if costs.len() < 2 {
         return None;
     }

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use pipemark_entrants::{FILTERS, FilterTask, FindingForm, filter_task};
 use pipemark_model::{
     ByteSize, Feed, Figure, Filter, GIB, Key, LinesJob, Published, Record, Unit, Warning, group_by_key, three_digits,
+    total_order,
 };
 
 use crate::findings::contrast::Contrast;
@@ -119,7 +120,7 @@ fn by_amount<'a>(filter: &Filter, finding: &FindingForm, of_files: &[MeasuredTri
         base.map(|base| (base, new))
     };
     let mut pairs: Vec<(MeasuredTrial, MeasuredTrial)> = of(filter).into_iter().filter_map(pair).collect();
-    pairs.sort_by(|one, other| one.1.bytes().total_cmp(&other.1.bytes()));
+    pairs.sort_by_cached_key(|one| total_order(one.1.bytes()));
     // The two volumes may be measured in two experiments. All other parameters are equal.
     let volumes = |pairs: Vec<(MeasuredTrial<'a>, MeasuredTrial<'a>)>| {
         let (small, large) = (*pairs.first()?, *pairs.last()?);
@@ -264,7 +265,7 @@ fn published<'a>(group: &[MeasuredTrial<'a>]) -> Option<Candidate> {
         .iter()
         .filter_map(|one| Some((*one, one.record.published.as_ref().filter(|published| published.relative)?)))
         .collect();
-    theirs.sort_by(|one, other| other.1.throughput.total_cmp(&one.1.throughput));
+    theirs.sort_by_cached_key(|one| total_order(-one.1.throughput));
     let [(first, shortest), others @ ..] = theirs.as_slice() else { return None };
     if others.is_empty() || theirs.iter().any(|(one, _)| one.estimates.throughput().low.is_none()) {
         return None;

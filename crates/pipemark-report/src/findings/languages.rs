@@ -6,7 +6,9 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use pipemark_model::{ByteSize, Entrant, Figure, GIB, Key, Language, Program, Record, group_by_key, three_digits};
+use pipemark_model::{
+    ByteSize, Entrant, Figure, GIB, Key, Language, Program, Record, group_by_key, three_digits, total_order,
+};
 
 use crate::findings::contrast::Contrast;
 use crate::findings::measured::common_settings;
@@ -72,7 +74,7 @@ fn tuning<'a>(group: &[MeasuredTrial<'a>]) -> Option<Candidate> {
         Some((language, Contrast::throughput(*plain, find(group, language, Program::Tuned)?)?))
     };
     let mut gains: Vec<(&Language, Contrast)> = group.iter().filter_map(gain).collect();
-    gains.sort_by(|one, other| other.1.ratio.total_cmp(&one.1.ratio));
+    gains.sort_by_cached_key(|one| total_order(-one.1.ratio));
     let differ = gains.iter().filter(|(_, gain)| gain.is_higher() || gain.is_lower());
     let differ: Vec<String> = differ.map(|(language, gain)| format!("{language} {gain}")).collect();
     let same: Vec<&str> =
@@ -117,7 +119,7 @@ fn start_up<'a>(group: &[MeasuredTrial<'a>]) -> Option<Candidate> {
         Some((one.estimates.get(Figure::StartUp)?.median, entrant(one), seconds_per_gib(*one)))
     };
     let mut all: Vec<(f64, &Entrant, f64)> = group.iter().filter_map(of).collect();
-    all.sort_by(|one, other| one.0.total_cmp(&other.0));
+    all.sort_by_cached_key(|one| total_order(one.0));
     let [least, .., most] = all.as_slice() else { return None };
     let total = entrant(&group[0]).total;
     let name = |entrant: &Entrant| format!("{} {}", entrant.language, entrant.program);
@@ -144,7 +146,7 @@ fn by_block<'a>(groups: &[Vec<MeasuredTrial<'a>>], program: Program) -> Option<C
     };
     let mut groups: Vec<Vec<MeasuredTrial>> = groups.iter().map(of_program).filter(|group| group.len() > 1).collect();
     let block = |group: &[MeasuredTrial]| entrant(&group[0]).block;
-    groups.sort_by_key(|group| block(group));
+    groups.sort_by_cached_key(|group| block(group));
     let alike = groups.windows(2).all(|two| block(&two[0]) < block(&two[1]) && two[0].len() == two[1].len());
     let sure = groups.iter().flatten().all(|one| one.estimates.throughput().low.is_some());
     if groups.len() < 2 || !alike || !sure {
@@ -156,7 +158,7 @@ fn by_block<'a>(groups: &[Vec<MeasuredTrial<'a>>], program: Program) -> Option<C
         let others = group.iter().filter(|one| one.record.id != best.record.id);
         let mut shares: Vec<Contrast> =
             others.map(|one| Contrast::throughput(best, *one)).collect::<Option<Vec<_>>>()?;
-        shares.sort_by(|one, other| one.ratio.total_cmp(&other.ratio));
+        shares.sort_by_cached_key(|one| total_order(one.ratio));
         let near = 1 + shares.iter().filter(|share| share.ratio >= 1.0 - MAX_SLOWDOWN).count();
         let (block, least) = (block(group), shares.first()?);
         let (slowest, percent) = (&entrant(&least.new).language, three_digits(least.ratio * 100.0));

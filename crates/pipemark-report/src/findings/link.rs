@@ -4,7 +4,7 @@
 
 use serde_json::{Value, json};
 
-use pipemark_model::{ByteSize, Job, Key, LinkKind, SendMethod, distinct};
+use pipemark_model::{ByteSize, Job, Key, LinkKind, SendMethod, distinct, total_order};
 
 use crate::findings::contrast::{Contrast, by_size, evidence_by_block, widest};
 use crate::findings::measured::{common_settings, first_findings, sizes};
@@ -206,7 +206,7 @@ pub(super) fn crossover(rivals: &Rivals) -> Option<Candidate> {
             crossovers.extend(crossovers_of(rivals, one, other));
         }
     }
-    crossovers.sort_by(|one, other| other.effect().total_cmp(&one.effect()));
+    crossovers.sort_by_cached_key(|one| total_order(-one.effect()));
     // If several links cross another link at the same sizes, only one of the crossovers is reported.
     let mut chosen: Vec<&Crossover> = Vec::new();
     for crossover in &crossovers {

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value as Json, json};
 
-use pipemark_model::{ByteSize, Ends, Estimate, Estimates, Figure, Job, Key, Record, Value, group_by_key};
+use pipemark_model::{ByteSize, Ends, Estimate, Estimates, Figure, Job, Key, Record, Value, group_by_key, total_order};
 use pipemark_stats::family::Family;
 
 /// A measured record with its estimates.
@@ -99,7 +99,7 @@ pub(super) fn parts<'a>(all: &[MeasuredTrial<'a>]) -> Vec<Vec<MeasuredTrial<'a>>
         parts.extend(parted.into_iter().map(|(_, part)| part));
     }
     let most = |part: &Vec<MeasuredTrial>| part.iter().map(|one| one.bytes()).fold(0.0, f64::max);
-    parts.sort_by(|one, other| most(other).total_cmp(&most(one)));
+    parts.sort_by_cached_key(|one| total_order(-most(one)));
     parts
 }
 

@@ -23,7 +23,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value as Json;
 
-use pipemark_model::{Estimate, Finding, Job, Key, Record, distinct, group_by_key};
+use pipemark_model::{Estimate, Finding, Job, Key, Record, distinct, group_by_key, total_order};
 use pipemark_stats::family::Family;
 use pipemark_stats::records::speeds_by_round;
 
@@ -111,7 +111,7 @@ pub fn findings(records: &[Record], memory_copy: Option<&Estimate>) -> Vec<Findi
         each(&parts(&[plain, chains].concat()), &[Key::Link, Key::Capacity, Key::Block], bounds::harness),
     ]);
     for rule in &mut rules {
-        rule.sort_by(|one, other| other.effect.total_cmp(&one.effect));
+        rule.sort_by_cached_key(|one| total_order(-one.effect));
     }
     let nth =
         |place: usize| rules.iter().filter_map(move |rule| rule.get(place)).map(|candidate| candidate.finding.clone());

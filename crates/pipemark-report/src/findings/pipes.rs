@@ -17,7 +17,7 @@ const MAX_SLOWDOWN: f64 = 0.05;
 /// statistically tied.
 pub(super) fn best_block<'a>(group: &[MeasuredTrial<'a>]) -> Option<Candidate> {
     let mut sweep = group.to_vec();
-    sweep.sort_by_key(|one| one.ends().block);
+    sweep.sort_by_cached_key(|one| one.ends().block);
     let best = fastest(sweep.iter().copied()).filter(|_| sweep.len() >= MIN_SIZES)?;
     let against = |one: &MeasuredTrial<'a>| Contrast::throughput(best, *one);
     let within = |one: &MeasuredTrial| one.throughput() >= (1.0 - MAX_SLOWDOWN) * best.throughput();
@@ -73,7 +73,7 @@ pub(super) fn capacity_worth(group: &[MeasuredTrial]) -> Vec<Candidate> {
     let setting = bracketed(&setting(base.job, &[Key::Capacity]));
     if gain.or(loss).is_none() && !contrasts.is_empty() && contrasts.iter().all(Contrast::is_equal) {
         let mut all: Vec<MeasuredTrial> = contrasts.iter().map(|contrast| contrast.new).chain([base]).collect();
-        all.sort_by_key(|one| granted_capacity(*one));
+        all.sort_by_cached_key(|one| granted_capacity(*one));
         let (least, most) = (capacity(all[0]), capacity(all[all.len() - 1]));
         let text = format!("Capacities from {least} to {most} make no difference within 3 % {setting}.");
         let capacities: Value = all.iter().map(|one| one.evidence()).collect();

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use pipemark_model::{Delay, Ends, Key, RecvMethod, SendMethod, Verify, WaitPolicy, Work};
+use pipemark_model::{Delay, Ends, Key, RecvMethod, SendMethod, Verify, WaitPolicy, Work, total_order};
 
 use crate::findings::contrast::Contrast;
 use crate::findings::words::{setting, work_in_words};
@@ -31,7 +31,7 @@ pub(super) fn settings<'a>(parts: &[Vec<MeasuredTrial<'a>>]) -> Vec<Candidate> {
     let read = |one: &&MeasuredTrial| one.ends().recv.touches();
     let best =
         |streams: &Vec<MeasuredTrial>| streams.iter().filter(read).map(|one| one.throughput()).fold(0.0, f64::max);
-    by_volume.sort_by(|one, other| best(other).total_cmp(&best(one)));
+    by_volume.sort_by_cached_key(|one| total_order(-best(one)));
     by_volume.iter().map(|streams| of_volume(streams)).find(|found| !found.is_empty()).unwrap_or_default()
 }
 

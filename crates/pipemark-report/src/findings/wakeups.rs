@@ -99,7 +99,7 @@ pub(super) fn against_no_gap(group: &[MeasuredTrial]) -> Option<Candidate> {
     let paused = group.iter().filter(|one| gap(one).is_some_and(|gap| gap > Nanos(0)));
     let mut contrasts: Vec<Contrast> = paused.filter_map(|one| Contrast::of(Figure::P50, base, *one)).collect();
     contrasts.retain(|contrast| contrast.is_higher() || contrast.is_lower() || contrast.is_equal());
-    contrasts.sort_by_key(|contrast| gap(&contrast.new));
+    contrasts.sort_by_cached_key(|contrast| gap(&contrast.new));
     let clause = |contrast: &Contrast| {
         let pause = gap(&contrast.new).unwrap_or_default();
         match contrast.is_equal() {

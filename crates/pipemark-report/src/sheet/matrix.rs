@@ -21,7 +21,7 @@ pub(super) fn grid(about: &Experiment, records: &[&Record]) -> Option<(Grid, Vec
     let across = about.across?;
     // After an interruption, the first row may be incomplete, so the columns aren't taken from it.
     let mut ascending = records.to_vec();
-    ascending.sort_by_key(|record| record.job.value(across).and_then(|value| value.number()));
+    ascending.sort_by_cached_key(|record| record.job.value(across).and_then(|value| value.number()));
     let columns = distinct(ascending.iter().map(|record| record.shown(across)));
     let caption = captions(about, records, across);
     let groups = group_by_key(records.iter().map(|&record| (caption(record), record)));

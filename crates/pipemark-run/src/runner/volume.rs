@@ -157,7 +157,7 @@ fn find_volume(
 /// durations of the runs without a limit. Infinite if no limit is needed.
 fn run_limit(each: &[f64], round: f64) -> f64 {
     let mut each = each.to_vec();
-    each.sort_by(f64::total_cmp);
+    each.sort_unstable_by(f64::total_cmp);
     let mut left = round;
     for (nth, run_ns) in each.iter().enumerate() {
         let share = left / (each.len() - nth) as f64;

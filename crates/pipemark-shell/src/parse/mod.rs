@@ -66,7 +66,7 @@ impl Script {
         }
         let mut tokens = std::mem::take(&mut parser.tokens);
         let bodies = std::mem::take(&mut parser.bodies);
-        tokens.sort_by_key(|token| (token.span.start, token.depth));
+        tokens.sort_by_cached_key(|token| (token.span.start, token.depth));
         let mut script = Script { text, dialect, list, tokens };
         if !bodies.is_empty() {
             redirection::attach(&mut script.list, &bodies);

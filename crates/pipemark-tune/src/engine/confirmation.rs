@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use pipemark_model::total_order;
 use pipemark_stats::compare::Comparison;
 use pipemark_stats::ranking::{by_round, is_settled};
 use pipemark_stats::verdict::Verdict;
@@ -120,7 +121,7 @@ impl Experimenter<'_, '_, '_> {
             gain(at) > MIN_GAIN && experiment.failed.is_none() && experiment.kind != ExperimentKind::Alone
         };
         let mut useful: Vec<usize> = (0..self.trials.len()).filter(is_useful).collect();
-        useful.sort_by(|one, other| gain(other).total_cmp(&gain(one)));
+        useful.sort_by_cached_key(|one| total_order(-gain(one)));
         let is_pasted = |at: &&usize| self.trials[**at].experiment.command.is_some();
         let mut chosen: Vec<usize> = useful.iter().filter(is_pasted).take(2).copied().collect();
         let others = useful.iter().filter(|at| !is_pasted(at));

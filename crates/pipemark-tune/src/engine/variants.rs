@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use rustix::thread::{CpuSet, sched_getaffinity};
 
 use pipemark_causes::PipeFigures;
-use pipemark_model::{ByteSize, Capacity};
+use pipemark_model::{ByteSize, Capacity, total_order};
 
 use super::{CLEAR_GAIN, Experimenter, HARMLESS, MIN_GAIN, MIN_GAIN_OF_PIPES, PipelineSource, blank};
 use crate::lab::Variant;
@@ -50,7 +50,7 @@ impl Experimenter<'_, '_, '_> {
         loop {
             let current = self.best.pipeline.clone();
             let mut measured = self.screen_remedies(&current, &mut tried);
-            measured.sort_by(|one, other| other.0.total_cmp(&one.0));
+            measured.sort_by_cached_key(|one| total_order(-one.0));
             let best = measured.first().filter(|best| best.0 > self.best.gain * MIN_GAIN).cloned();
             // If stages are equally slow, each change alone gains nothing, and all of them together do.
             let least = if best.is_some() { MIN_GAIN } else { HARMLESS };
@@ -180,7 +180,7 @@ impl Experimenter<'_, '_, '_> {
         };
         let gain = |at: &usize| self.trials[*at].experiment.gain.unwrap_or(0.0);
         let mut largest: Vec<usize> = (0..self.trials.len()).filter(is_measured).collect();
-        largest.sort_by(|one, other| gain(other).total_cmp(&gain(one)));
+        largest.sort_by_cached_key(|one| total_order(-gain(one)));
         largest.retain(|at| gain(at) >= MIN_GAIN);
         largest.truncate(2);
         for at in largest {
@@ -261,7 +261,7 @@ impl Experimenter<'_, '_, '_> {
         let waits = |pipe: &PipeFigures| pipe.writer_waits.min(pipe.reader_waits);
         let mut pipes: Vec<&PipeFigures> =
             report.pipes.iter().filter(|pipe| pipe.to == pipe.from + 1 && waits(pipe) >= MIN_WAITS).collect();
-        pipes.sort_by(|one, other| waits(other).total_cmp(&waits(one)));
+        pipes.sort_by_cached_key(|one| total_order(-waits(one)));
         let typed = &self.plan.pipeline.stages;
         let place = |pipe: &PipeFigures| {
             let writer = typed.get(pipe.from.checked_sub(1)?)?.text.trim();

@@ -1,7 +1,7 @@
 //! Bar charts for parameters that aren't numbers, with one bar per trial, the best first.
 
 use pipemark_entrants::{FilterTask, filter_task};
-use pipemark_model::{Figure, Key, Published, Unit, capitalised, distinct, group_by_key};
+use pipemark_model::{Figure, Key, Published, Unit, capitalised, distinct, group_by_key, total_order};
 use pipemark_show::{Axis, Chart, ChartKind, Point, Scale, Series, SeriesRole};
 
 use crate::sheet::charts::{Context, MAX_ROWS, Trial, published, truncate_with_note};
@@ -68,7 +68,7 @@ fn bar_chart(
     let measured = |label| Series { label, role: SeriesRole::Measured, points: Vec::new() };
     let mut series: Vec<Series> = labels.into_iter().map(measured).collect();
     let mut rows = group_by_key(context.ranked().map(|trial| (row_of(trial), trial)));
-    rows.sort_by(|one, other| best(&one.1).total_cmp(&best(&other.1)));
+    rows.sort_by_cached_key(|one| total_order(best(&one.1)));
     let (rows, omitted) = truncate_with_note(rows, MAX_ROWS, "rows");
     let mut elsewhere: Vec<Series> = Vec::new();
     for (row, (_, trials)) in rows.iter().enumerate() {

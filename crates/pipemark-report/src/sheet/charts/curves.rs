@@ -7,7 +7,7 @@ use hdrhistogram::Histogram;
 use hdrhistogram::serialization::Deserializer;
 
 use pipemark_model::{
-    ByteSize, Estimate, Figure, GIB, Key, Published, Sample, Unit, Volume, bytes_in_words, capitalised,
+    ByteSize, Estimate, Figure, GIB, Key, Published, Sample, Unit, Volume, bytes_in_words, capitalised, total_order,
 };
 use pipemark_show::{Axis, Chart, ChartKind, Point, Scale, Series, SeriesRole};
 use pipemark_stats::estimate::median;
@@ -186,13 +186,13 @@ fn add(curves: &mut Vec<Series>, point: Point) {
         Some(curve) if curve.points.iter().any(|known| known.x == point.x) => {}
         Some(curve) => {
             curve.points.push(point);
-            curve.points.sort_by(|one, other| one.x.total_cmp(&other.x));
+            curve.points.sort_by_cached_key(|one| total_order(one.x));
         }
         None => curves.push(Series { label: point.name.clone(), role: SeriesRole::Published, points: vec![point] }),
     }
 }
 
 fn sort_points(mut points: Vec<Point>) -> Vec<Point> {
-    points.sort_by(|one, other| one.x.total_cmp(&other.x));
+    points.sort_by_cached_key(|one| total_order(one.x));
     points
 }

@@ -139,7 +139,7 @@ fn cells(context: &Context, (run, about): (usize, &Experiment), part: &GainsBloc
 fn columns(trials: &[Trial], across: Key) -> Vec<String> {
     let mut columns = distinct(trials.iter().map(|trial| (number(trial, across), trial.word(across))));
     if across.unit() != Unit::Word {
-        columns.sort_by_key(|(number, _)| *number);
+        columns.sort_by_cached_key(|(number, _)| *number);
     }
     let mut names: Vec<String> = columns.into_iter().map(|(_, name)| name).collect();
     names.dedup();
