@@ -46,6 +46,13 @@ impl WatchedProcess {
         WatchedProcess::new(process, false)
     }
 
+    /// Reads which children the process has, so that the next check for changes finds those that start from now on.
+    pub fn list_children(&mut self) {
+        if let Ok(children) = self.children.read(&mut [0; 4096]) {
+            children.clone_into(&mut self.listed);
+        }
+    }
+
     /// Replaces the process with a later reading of it.
     pub fn update(&mut self, process: Process) {
         self.ends = targets(process.ends.as_deref().unwrap_or_default());

@@ -56,7 +56,11 @@ pub fn adopt(
             pipeline.known.insert(pid, old);
             continue;
         }
-        let mut known = old.unwrap_or_else(|| WatchedProcess::new(process.clone(), open < most));
+        let mut known = old.unwrap_or_else(|| {
+            let mut new = WatchedProcess::new(process.clone(), open < most);
+            new.list_children();
+            new
+        });
         let ids: BTreeSet<u32> = process.thread_ids().into_iter().collect();
         let count = known.threads.len();
         known.threads.retain(|thread| ids.contains(&thread.id));
