@@ -39,6 +39,21 @@ fn hundreds_of_children_on_one_pipe_are_one_stage() {
 }
 
 #[test]
+fn thousands_of_children_on_one_pipe_are_one_stage() {
+    let children = parent(2000, "\n        while os.write(1, b\"x\"): time.sleep(2)");
+    let pipeline = Running::new(&format!("{children} | cat"));
+    std::thread::sleep(std::time::Duration::from_secs(2));
+    let report = sample(&["--for", "4s", &pipeline.pid()]);
+    assert_eq!(report["stages"][0]["processes"], 2001, "{report}");
+    assert!(report["samples"].as_u64().unwrap() >= 20, "{report}");
+    assert_eq!(
+        (&report["verdict"]["stage"], &report["verdict"]["reason"]),
+        (&1.into(), &"sleeping".into()),
+        "{report}"
+    );
+}
+
+#[test]
 fn a_process_whose_first_thread_has_ended_is_a_stage() {
     // The first thread calls exit(2), which ends that thread only.
     let leader = "python3 -c 'import ctypes, os, platform, threading, time

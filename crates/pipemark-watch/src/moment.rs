@@ -15,7 +15,7 @@ use crate::pipeline::stage::WatchedStage;
 const MAX_PIPES_FOR_SLICES: usize = 64;
 
 /// The states of a stage at one moment.
-#[derive(Default)]
+#[derive(Debug, Clone, Default)]
 pub struct Moment {
     pub state: Option<ThreadState>,
     pub ins: Vec<Option<PipeId>>,
@@ -26,6 +26,20 @@ pub struct Moment {
     /// Whether at least two of the stage's processes wait for file locks, and more wait than run; `None` if that wasn't
     /// checked.
     pub queued: Option<bool>,
+}
+
+impl Moment {
+    /// Adds a state of a thread, or a wait for which the stage's neighbours decide.
+    pub fn add(&mut self, other: Moment) {
+        let add = |state: ThreadState, known: Option<ThreadState>| known.map_or(state, |known| known.min(state));
+        self.state = other.state.map(|state| add(state, self.state)).or(self.state);
+        self.ins.extend(other.ins);
+        self.outs.extend(other.outs);
+        if let Some((ins, outs, otherwise)) = other.unsure {
+            let (ins_before, outs_before, before) = self.unsure.unwrap_or((false, false, otherwise));
+            self.unsure = Some((ins || ins_before, outs || outs_before, otherwise.min(before)));
+        }
+    }
 }
 
 /// Infers a stage's state from its neighbours if its own threads don't show it.

@@ -21,6 +21,13 @@ const MAX_THREADS: usize = 16;
 /// other threads count as last seen. As many that were never read are read too.
 const THREADS_PER_SAMPLE: usize = 32;
 
+/// In most samples of a stage with more processes, only some of these are considered. The others count as in the last
+/// sample of all.
+const HUGE: usize = 1024;
+
+/// The processes of a huge stage per sample of some of them between two samples of all.
+const PROCESSES_PER_SAMPLE: usize = 256;
+
 /// The threads of a stage whose turn it is, by their places among all of its threads.
 struct Turn {
     first: usize,
@@ -61,9 +68,12 @@ pub fn sample_stage(
     all: bool,
 ) -> bool {
     let (mut strange, mut gone) = (false, false);
-    let turn = Turn::of(stage);
+    let is_huge = !all && stage.pids.len() > HUGE;
+    let chosen = if is_huge { stage.next_processes(THREADS_PER_SAMPLE, PROCESSES_PER_SAMPLE) } else { None };
+    let turn = if chosen.is_some() { Turn { first: 0, count: 0, all: 0 } } else { Turn::of(stage) };
     let (mut nth, mut reread, mut new) = (0, 0, 0);
-    for pid in &stage.pids {
+    let mut running = Vec::new();
+    for pid in chosen.as_ref().unwrap_or(&stage.pids) {
         let Some(WatchedProcess { process, ends, threads, .. }) = known.get_mut(pid) else { continue };
         // A stopped thread still shows its system call, so the process state decides.
         if matches!(process.state, 'T' | 't') {
@@ -94,6 +104,10 @@ pub fn sample_stage(
                 let what = threads[place].function().as_deref().and_then(state::describe_wait);
                 stage.waits_for = what.or(Some("something else"));
             }
+            if is_huge && wait == ThreadWait::Is(ThreadState::Running) {
+                running.push(*pid);
+                continue;
+            }
             let state = match wait {
                 ThreadWait::Is(state) => state,
                 ThreadWait::In(pipe) => {
@@ -120,7 +134,21 @@ pub fn sample_stage(
             }
         }
     }
-    stage.next_thread = turn.next();
+    if is_huge {
+        match chosen {
+            Some(_) => moment.add(stage.others.clone().unwrap_or_default()),
+            None => stage.others = Some(moment.clone()),
+        }
+        running.truncate(THREADS_PER_SAMPLE);
+        stage.running = running;
+        if !stage.running.is_empty() {
+            (moment.state, moment.unsure) = (Some(ThreadState::Running), None);
+            return strange;
+        }
+    }
+    if turn.all > 0 {
+        stage.next_thread = turn.next();
+    }
     let count = stage.pids.len();
     let some = (0..count.min(MAX_THREADS)).map(|nth| stage.pids[(stage.next_process + nth) % count]);
     let some: Vec<u32> = some.collect();
@@ -231,6 +259,25 @@ mod tests {
         assert!(read.iter().all(|read| (1..=2).contains(read)));
         let few = Turn::of(&WatchedStage { threads_now: 5, next_thread: 3, ..WatchedStage::default() });
         assert!((0..7).all(|nth| few.includes(nth)), "also threads that were found meanwhile");
+    }
+
+    #[test]
+    fn all_processes_of_a_huge_stage_have_their_turn() {
+        let mut stage = WatchedStage { pids: (1..=2000).collect(), ..WatchedStage::default() };
+        assert_eq!(stage.next_processes(32, 256), None, "all at first");
+        (stage.others, stage.running) = (Some(Moment::default()), vec![7, 2000]);
+        let mut seen = HashSet::new();
+        let mut all = 0;
+        for _ in 0..80 {
+            match stage.next_processes(32, 256) {
+                Some(chosen) => {
+                    assert!(chosen.len() <= 34 && chosen.starts_with(&[7, 2000]), "{chosen:?}");
+                    seen.extend(chosen);
+                }
+                None => all += 1,
+            }
+        }
+        assert_eq!((seen.len(), all), (2000, 10));
     }
 
     #[test]

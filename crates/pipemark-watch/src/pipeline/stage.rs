@@ -10,6 +10,7 @@ use pipemark_proc::process::{IoCounts, PipeId};
 use pipemark_proc::state::{ThreadState, ThreadWait};
 
 use super::arrivals::SocketWait;
+use crate::moment::Moment;
 use crate::reaped::Spent;
 
 /// A stage. Each scan updates it.
@@ -34,6 +35,14 @@ pub struct WatchedStage {
     pub next_thread: usize,
     /// The place of the next process to be read for new children or threads.
     pub next_process: usize,
+    /// The place of the next process to be sampled, if only some are.
+    pub next_sampled: usize,
+    /// The number of samples of some processes since the last one of all.
+    pub partial_samples: usize,
+    /// The processes last observed running, of a stage of which only some are sampled.
+    pub running: Vec<u32>,
+    /// The state of the others in the last sample of all; `None` before the first, and after a scan.
+    pub others: Option<Moment>,
     /// Whether the stage was observed in calls that no byte counter counts.
     pub uncounted: bool,
     /// Whether the files of the stage's processes are unreadable.
@@ -114,6 +123,21 @@ pub struct Totals {
 }
 
 impl WatchedStage {
+    /// The processes of a large stage for the next sample: those last observed running, and `count` others in turn.
+    /// `None` for all of them, which is once for `per_sample` processes of the stage.
+    pub fn next_processes(&mut self, count: usize, per_sample: usize) -> Option<Vec<u32>> {
+        self.partial_samples += 1;
+        if self.others.is_none() || self.partial_samples * per_sample > self.pids.len() {
+            self.partial_samples = 0;
+            return None;
+        }
+        let mut chosen = self.running.clone();
+        let turn = (0..count).map(|nth| self.pids[(self.next_sampled + nth) % self.pids.len()]);
+        chosen.extend(turn.filter(|pid| !self.running.contains(pid)));
+        self.next_sampled = (self.next_sampled + count) % self.pids.len();
+        Some(chosen)
+    }
+
     /// A thread's wait as seen from other stages. A pipe within the stage leads to no other stage.
     pub fn as_seen_by_others(&self, wait: ThreadWait) -> ThreadWait {
         match wait {

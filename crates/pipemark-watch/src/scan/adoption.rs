@@ -179,6 +179,7 @@ fn update(pipeline: &mut WatchedPipeline, place: usize, shape: &StageShape) {
         (stage.language, stage.language_of, stage.low_priority) = (None, Some(pid), process::low_priority(pid));
     }
     let stage = &mut pipeline.stages[place];
+    stage.others = None;
     let first = &pipeline.known[&shape.pids[0]].process;
     let threads = shape.pids.iter().filter_map(|pid| pipeline.known.get(pid)).map(|known| known.threads.len()).sum();
     stage.threads_now = threads;
