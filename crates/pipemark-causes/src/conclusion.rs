@@ -132,9 +132,15 @@ fn notes(evidence: &PipelineEvidence, figures: &PipelineFigures, verdict: &Pipel
             hidden.join(", ")
         ));
     }
-    if let Some(ceiling) = evidence.sampled_less {
+    let less = match (evidence.sampled_less, evidence.counted_less) {
+        (Some(ceiling), Some(_)) => Some(("samples and reads counters", ceiling)),
+        (Some(ceiling), None) => Some(("samples", ceiling)),
+        (None, Some(ceiling)) => Some(("reads counters", ceiling)),
+        (None, None) => None,
+    };
+    if let Some((what, ceiling)) = less {
         notes.push(format!(
-            "pipemark samples less often than it could, to use at most {:.0} % of one CPU itself",
+            "pipemark {what} less often than it could, to use at most {:.0} % of one CPU itself",
             ceiling * 100.0
         ));
     }

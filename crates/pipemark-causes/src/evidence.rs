@@ -39,6 +39,9 @@ pub struct PipelineEvidence {
     /// The largest share of one CPU that pipemark uses itself, if it took fewer samples because of it.
     #[serde(default)]
     pub sampled_less: Option<f64>,
+    /// The same if it read counters less often because of it.
+    #[serde(default)]
+    pub counted_less: Option<f64>,
     /// The least detailed file of /proc that a thread had to be read from.
     pub access: ProcFile,
     /// Whether /proc is mounted.
@@ -229,6 +232,7 @@ impl Default for PipelineEvidence {
             own_seconds: 0.0,
             first_scan: 0.0,
             sampled_less: None,
+            counted_less: None,
             access: ProcFile::Syscall,
             has_proc: true,
             limits: MachineLimits::default(),

@@ -7,7 +7,7 @@ use crate::interval::Interval;
 /// The maximum number of intervals kept. Beyond it, neighbouring intervals are merged in pairs.
 pub const MAX_INTERVALS: usize = 720;
 /// The largest number of stage counts in these intervals. Beyond it, intervals are merged too.
-const MAX_COUNTS: usize = 72_000;
+pub const MAX_COUNTS: usize = 72_000;
 
 /// Counts by interval, in bounded memory.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]

@@ -5,8 +5,12 @@ use std::collections::BTreeMap;
 
 use object::{Architecture, Object, ObjectSymbol, ObjectSymbolTable, ReadRef, RelocationTarget, SymbolIndex};
 
+use crate::time_limit::TimeLimit;
+
 /// The maximum number of relocations of a file.
 const MAX_RELOCATIONS: usize = 1_000_000;
+/// The number of relocations between two readings of the clock.
+const RELOCATIONS_PER_CHECK: usize = 1024;
 
 /// Finds the functions that calls of a file call.
 pub struct Calls<'o, 'd, R: ReadRef<'d>> {
@@ -19,12 +23,19 @@ pub struct Calls<'o, 'd, R: ReadRef<'d>> {
 }
 
 impl<'o, 'd, R: ReadRef<'d>> Calls<'o, 'd, R> {
-    pub fn new(object: &'o object::File<'d, R>, data: R, position: &'o dyn Fn(u64) -> Option<u64>) -> Calls<'o, 'd, R> {
+    pub fn new(
+        object: &'o object::File<'d, R>,
+        data: R,
+        position: &'o dyn Fn(u64) -> Option<u64>,
+        time: &TimeLimit<'_>,
+    ) -> Calls<'o, 'd, R> {
         let relocations = object.dynamic_relocations().into_iter().flatten().take(MAX_RELOCATIONS);
-        let slots = relocations.filter_map(|(slot, relocation)| match relocation.target() {
-            RelocationTarget::Symbol(symbol) => Some((slot, symbol)),
-            _ => None,
-        });
+        let in_time = relocations.enumerate().take_while(|(nth, _)| !time.is_over_at(*nth, RELOCATIONS_PER_CHECK));
+        let slots =
+            in_time.map(|(_, relocation)| relocation).filter_map(|(slot, relocation)| match relocation.target() {
+                RelocationTarget::Symbol(symbol) => Some((slot, symbol)),
+                _ => None,
+            });
         Calls { object, data, slots: slots.collect(), position }
     }
 

@@ -13,6 +13,7 @@ use object::{Object, ObjectSection, ObjectSegment, ObjectSymbol, SymbolKind};
 
 use crate::calls::Calls;
 use crate::maps::{Maps, file_name};
+use crate::time_limit::TimeLimit;
 
 /// The maximum number of files that are read.
 const MAX_IMAGES: usize = 256;
@@ -119,22 +120,22 @@ impl Images {
         &self.images[image].unwind
     }
 
-    /// Finds the names of functions at these addresses, and of those that they call.
-    pub fn resolve(&mut self, addresses: impl Iterator<Item = (usize, u64)>) {
+    /// Finds the names of functions at these addresses, and of those that they call, as far as the time suffices.
+    pub fn resolve(&mut self, addresses: impl Iterator<Item = (usize, u64)>, time: &TimeLimit<'_>) {
         let mut wanted: BTreeMap<usize, BTreeSet<u64>> = BTreeMap::new();
         for (image, address) in addresses {
             wanted.entry(image).or_default().insert(address);
         }
         for (image, addresses) in wanted {
             let addresses: Vec<u64> = addresses.into_iter().collect();
-            self.images[image].resolve(&addresses);
+            self.images[image].resolve(&addresses, time);
         }
     }
 }
 
 impl Image {
     fn read(&mut self, file: File) -> object::Result<()> {
-        let cache = ReadCache::new(Bounded::new(&file));
+        let cache = ReadCache::new(Bounded::new(&file, MAX_READ));
         let object = object::File::parse(&cache)?;
         self.segments = object
             .segments()
@@ -167,17 +168,17 @@ impl Image {
     }
 
     /// Finds the names of the functions at these addresses, which are sorted.
-    fn resolve(&mut self, addresses: &[u64]) {
+    fn resolve(&mut self, addresses: &[u64], time: &TimeLimit<'_>) {
         let mut called = BTreeMap::new();
         // Errors leave the names unknown.
         if let Some(file) = &self.file {
-            let _ = resolve_in(file, addresses, &mut self.functions);
-            let _ = self.find_called(file, addresses, &mut called);
+            let _ = resolve_in(file, addresses, &mut self.functions, time);
+            let _ = self.find_called(file, addresses, &mut called, time);
         }
         if self.functions.len() < addresses.len()
             && let Some(debug) = self.build_id.as_deref().and_then(debug_file)
         {
-            let _ = resolve_in(&debug, addresses, &mut self.functions);
+            let _ = resolve_in(&debug, addresses, &mut self.functions, time);
         }
         self.called = called;
     }
@@ -191,12 +192,18 @@ impl Image {
     }
 
     /// Finds the functions that the calls at these addresses call.
-    fn find_called(&self, file: &File, addresses: &[u64], called: &mut BTreeMap<u64, Arc<str>>) -> object::Result<()> {
-        let cache = ReadCache::new(Bounded::new(file));
+    fn find_called(
+        &self,
+        file: &File,
+        addresses: &[u64],
+        called: &mut BTreeMap<u64, Arc<str>>,
+        time: &TimeLimit<'_>,
+    ) -> object::Result<()> {
+        let cache = ReadCache::new(Bounded::new(file, time.bytes()));
         let object = object::File::parse(&cache)?;
         let position = |address| self.position_of(address);
-        let calls = Calls::new(&object, &cache, &position);
-        for &address in addresses {
+        let calls = Calls::new(&object, &cache, &position, time);
+        for &address in addresses.iter().take_while(|_| !time.is_over()) {
             if let Some(name) = calls.called(address) {
                 called.insert(address, function_name(name).into());
             }
@@ -206,11 +213,21 @@ impl Image {
 }
 
 /// Reads the symbols of a file, and adds those that cover an address.
-fn resolve_in(file: &File, addresses: &[u64], functions: &mut BTreeMap<u64, Arc<str>>) -> object::Result<()> {
-    let cache = ReadCache::new(Bounded::new(file));
+fn resolve_in(
+    file: &File,
+    addresses: &[u64],
+    functions: &mut BTreeMap<u64, Arc<str>>,
+    time: &TimeLimit<'_>,
+) -> object::Result<()> {
+    /// The number of symbols between two readings of the clock.
+    const SYMBOLS_PER_CHECK: usize = 1024;
+    let cache = ReadCache::new(Bounded::new(file, time.bytes()));
     let object = object::File::parse(&cache)?;
     let symbols = object.symbols().take(MAX_SYMBOLS).chain(object.dynamic_symbols().take(MAX_SYMBOLS));
-    for symbol in symbols {
+    for (nth, symbol) in symbols.enumerate() {
+        if time.is_over_at(nth, SYMBOLS_PER_CHECK) {
+            break;
+        }
         let is_function = matches!(symbol.kind(), SymbolKind::Text | SymbolKind::Unknown) && symbol.is_definition();
         // Without a size, a symbol might cover the functions behind it whose names were stripped.
         if !is_function || symbol.size() == 0 {
@@ -248,22 +265,25 @@ fn debug_file(build_id: &[u8]) -> Option<File> {
     File::open(format!("/usr/lib/debug/.build-id/{:02x}/{rest}.debug", build_id[0])).ok()
 }
 
-/// A file of which at most [`MAX_READ`] bytes are read.
+/// A file of which a limited number of bytes is read, at most [`MAX_READ`].
 struct Bounded<'a> {
     file: &'a File,
     left: u64,
 }
 
 impl Bounded<'_> {
-    fn new(file: &File) -> Bounded<'_> {
-        Bounded { file, left: MAX_READ }
+    fn new(file: &File, most: u64) -> Bounded<'_> {
+        Bounded { file, left: most.min(MAX_READ) }
     }
 }
 
 impl Read for Bounded<'_> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        if buffer.len() as u64 > self.left {
+            return Err(io::Error::other("too much to read"));
+        }
         let length = self.file.read(buffer)?;
-        self.left = self.left.checked_sub(length as u64).ok_or_else(|| io::Error::other("too much to read"))?;
+        self.left -= length as u64;
         Ok(length)
     }
 }

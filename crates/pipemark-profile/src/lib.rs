@@ -11,10 +11,12 @@ mod maps;
 mod profile;
 mod sampling;
 mod stack;
+mod time_limit;
 
 pub use kind::{WorkKind, WorkRule};
 pub use profile::{FunctionShare, MIN_SAMPLES, Profile, WorkShare};
 pub use sampling::{Profiler, Unavailable, unavailable};
+pub use time_limit::TimeLimit;
 
 #[cfg(test)]
 mod tests;

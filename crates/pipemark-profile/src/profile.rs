@@ -30,7 +30,7 @@ pub struct Profile {
     pub kinds: Vec<WorkShare>,
     /// The functions with most samples, the largest share first.
     pub functions: Vec<FunctionShare>,
-    /// Stacks for flame graphs: names from the outermost to the innermost, joined by semicolons, and the samples.
+    /// Stacks for flame graphs, if they were asked for: names from the outermost to the innermost, joined by semicolons, and the samples.
     #[serde(skip)]
     pub folded: Vec<(String, u32)>,
 }
@@ -128,11 +128,22 @@ impl Stacks {
         })
     }
 
-    /// What the stacks say, with the names found. `program` is the name of the stage's program.
-    pub fn profile(&self, images: &Images, kernel: &KernelNames, program: &str) -> Profile {
+    /// The stacks for flame graphs. `program` is the name of the stage's program.
+    pub fn folded(&self, images: &Images, kernel: &KernelNames, program: &str) -> Vec<(String, u32)> {
+        let mut folded: BTreeMap<String, u32> = BTreeMap::new();
+        for (stack, &count) in &self.counts {
+            let frames = named(stack, images, kernel);
+            let names = frames.iter().rev().map(|frame| frame.name().replace(';', ":"));
+            let line: Vec<String> = std::iter::once(program.replace(';', ":")).chain(names).collect();
+            *folded.entry(line.join(";")).or_default() += count;
+        }
+        folded.into_iter().collect()
+    }
+
+    /// What the stacks say, with the names found.
+    pub fn profile(&self, images: &Images, kernel: &KernelNames) -> Profile {
         let mut functions: BTreeMap<(String, String), u32> = BTreeMap::new();
         let mut kinds: BTreeMap<WorkKind, BTreeMap<Option<String>, u32>> = BTreeMap::new();
-        let mut folded: BTreeMap<String, u32> = BTreeMap::new();
         for (stack, &count) in &self.counts {
             let frames = named(stack, images, kernel);
             if let Some(first) = frames.first() {
@@ -141,9 +152,6 @@ impl Stacks {
             if let Some((kind, function)) = kind_of_stack(&frames) {
                 *kinds.entry(kind).or_default().entry(function).or_default() += count;
             }
-            let names = frames.iter().rev().map(|frame| frame.name().replace(';', ":"));
-            let line: Vec<String> = std::iter::once(program.replace(';', ":")).chain(names).collect();
-            *folded.entry(line.join(";")).or_default() += count;
         }
         let share = |count: u32| f64::from(count) / f64::from(self.samples.max(1));
         let mut functions: Vec<FunctionShare> = functions
@@ -166,7 +174,7 @@ impl Stacks {
             user_only: !self.kernel,
             kinds: if self.samples < MIN_SAMPLES { Vec::new() } else { kinds },
             functions,
-            folded: folded.into_iter().collect(),
+            folded: Vec::new(),
         }
     }
 }
@@ -269,9 +277,9 @@ mod tests {
         for _ in 0..MIN_SAMPLES - 1 {
             stacks.add(vec![RawFrame::Generated]);
         }
-        assert!(stacks.profile(&Images::default(), &KernelNames::new(), "java").kinds.is_empty());
+        assert!(stacks.profile(&Images::default(), &KernelNames::new()).kinds.is_empty());
         stacks.add(vec![RawFrame::Generated]);
-        let profile = stacks.profile(&Images::default(), &KernelNames::new(), "java");
+        let profile = stacks.profile(&Images::default(), &KernelNames::new());
         assert_eq!(profile.kinds[0], WorkShare { kind: WorkKind::GeneratedCode, share: 1.0, function: None });
     }
 }

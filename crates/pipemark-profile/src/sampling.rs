@@ -13,6 +13,7 @@ use crate::kernel;
 use crate::maps::Maps;
 use crate::profile::{Profile, Stacks};
 use crate::stack::{self, RawFrame, Unwinding};
+use crate::time_limit::TimeLimit;
 
 /// Samples per second of CPU time. Not 100, so that samples don't run in step with timers of 10 ms.
 const FREQUENCY: u64 = 99;
@@ -118,9 +119,10 @@ impl Default for Profiler {
 }
 
 impl Profiler {
-    /// Samples these threads, given as stage and thread ID, from now on, and no others.
-    pub fn follow(&mut self, wanted: &[(usize, u32)]) {
-        self.drain();
+    /// Samples these threads, given as stage and thread ID, from now on, and no others. Samples that aren't taken from the
+    /// rings within the time stay there for the next call.
+    pub fn follow(&mut self, wanted: &[(usize, u32)], time: &TimeLimit<'_>) {
+        self.drain(time);
         self.threads.retain(|tid, (stage, _)| wanted.contains(&(*stage, *tid)));
         for &(stage, tid) in wanted {
             if self.threads.len() >= MAX_THREADS {
@@ -154,10 +156,12 @@ impl Profiler {
     }
 
     /// Takes the samples from the rings. Call this at least every half second, or samples are lost.
-    pub fn drain(&mut self) {
+    pub fn drain(&mut self, time: &TimeLimit<'_>) {
         let Profiler { threads, processes, unwinding, stacks, .. } = self;
         for (stage, thread) in threads.values_mut() {
-            while let Some(record) = thread.sampler.next_record() {
+            while !time.is_over()
+                && let Some(record) = thread.sampler.next_record()
+            {
                 let Ok(perf_event::data::Record::Sample(sample)) = record.parse_record() else { continue };
                 let (Some(pid), Some(ip)) = (sample.pid(), sample.ip()) else { continue };
                 let registers = sample.regs_user().and_then(|registers| stack::Registers::new(&registers.regs));
@@ -184,16 +188,26 @@ impl Profiler {
     }
 
     /// Each stage's profile, by the stage's number in [`Profiler::follow`]. `program` is the name of a stage's program.
-    pub fn finish(mut self, program: impl Fn(usize) -> String) -> BTreeMap<usize, Profile> {
-        self.drain();
+    /// Names that can't be found within the time stay unknown. The stacks for flame graphs are kept if `keeps_stacks`.
+    pub fn finish(
+        mut self,
+        program: impl Fn(usize) -> String,
+        keeps_stacks: bool,
+        time: &TimeLimit<'_>,
+    ) -> BTreeMap<usize, Profile> {
+        self.drain(time);
         self.threads.clear();
         let mut images = self.unwinding.into_images();
-        // Reading the kernel's names takes tens of milliseconds, so it must be worth it.
-        let in_kernel = self.stacks.values().filter(|stacks| stacks.kernel_share() >= MIN_KERNEL_SHARE);
-        let kernel = kernel::names(in_kernel.flat_map(Stacks::kernel_addresses));
         let stacks = std::mem::take(&mut self.stacks);
-        images.resolve(stacks.values().flat_map(Stacks::image_addresses));
-        stacks.into_iter().map(|(stage, stacks)| (stage, stacks.profile(&images, &kernel, &program(stage)))).collect()
+        images.resolve(stacks.values().flat_map(Stacks::image_addresses), time);
+        // Reading the kernel's names takes tens of milliseconds, so it must be worth it.
+        let in_kernel = stacks.values().filter(|stacks| stacks.kernel_share() >= MIN_KERNEL_SHARE);
+        let kernel = kernel::names(in_kernel.flat_map(Stacks::kernel_addresses), time);
+        let profile = |stage: usize, stacks: &Stacks| {
+            let folded = if keeps_stacks { stacks.folded(&images, &kernel, &program(stage)) } else { Vec::new() };
+            Profile { folded, ..stacks.profile(&images, &kernel) }
+        };
+        stacks.iter().map(|(&stage, stacks)| (stage, profile(stage, stacks))).collect()
     }
 }
 

@@ -192,6 +192,7 @@ mod tests {
 
     use super::*;
     use crate::maps::CodeMapping;
+    use crate::time_limit::TimeLimit;
 
     /// xorshift: the quality of the randomness doesn't matter.
     struct Random(u64);
@@ -258,7 +259,7 @@ mod tests {
                 }));
             }
             let mut images = unwinding.into_images();
-            images.resolve(addresses.iter().copied());
+            images.resolve(addresses.iter().copied(), &TimeLimit::none());
             readable += u32::from(images.get(0).is_some() && images.unwind_sections(0).eh_frame.is_some());
             let named = addresses.iter().filter_map(|&(image, address)| images.get(image)?.function(address));
             assert!(named.into_iter().all(|name| !name.chars().any(char::is_control)));

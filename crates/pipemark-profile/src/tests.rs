@@ -4,7 +4,7 @@ use std::fs;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use crate::{Profile, Profiler, WorkKind, unavailable};
+use crate::{Profile, Profiler, TimeLimit, WorkKind, unavailable};
 
 /// Ends the program that it started.
 struct Running(Child);
@@ -32,12 +32,12 @@ fn profile(command: &mut Command, most: u32) -> Option<Profile> {
         let tasks = fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
         let threads: Vec<(usize, u32)> =
             tasks.filter_map(|task| Some((0, task.file_name().to_str()?.parse().ok()?))).collect();
-        profiler.follow(&threads);
+        profiler.follow(&threads, &TimeLimit::none());
         samples = profiler.samples(0);
         std::thread::sleep(Duration::from_millis(20));
     }
     drop(running);
-    Some(profiler.finish(|_| program.clone()).remove(&0).expect("samples"))
+    Some(profiler.finish(|_| program.clone(), true, &TimeLimit::none()).remove(&0).expect("samples"))
 }
 
 fn kind_of(mut command: Command, most: u32) -> Option<WorkKind> {

@@ -9,8 +9,13 @@ fn main() {
         eprintln!("usage: verdict PID");
         std::process::exit(2);
     };
-    let options =
-        SamplingOptions { touch: true, access: ProcFile::Syscall, profile: false, period: Duration::from_millis(10) };
+    let options = SamplingOptions {
+        touch: true,
+        access: ProcFile::Syscall,
+        profile: false,
+        keeps_stacks: false,
+        period: Duration::from_millis(10),
+    };
     let mut watcher = Watcher::new(Subject::Processes(vec![pid]), options);
     let mut timeline = Timeline::default();
     for _ in 0..4 {

@@ -182,6 +182,7 @@ mod tests {
             touch: false,
             access: ProcFile::Syscall,
             profile: false,
+            keeps_stacks: false,
             period: Duration::from_millis(10),
         };
         let stages = vec![WatchedStage::default(); stages];

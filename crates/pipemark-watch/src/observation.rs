@@ -10,7 +10,8 @@ use crate::{ProcFile, SamplingOptions, Subject, Timeline, Watcher};
 /// the command has ended by then.
 pub fn observe(pid: u32, mut ended: impl FnMut(Instant) -> bool) -> PipelineEvidence {
     let period = Duration::from_millis(10);
-    let options = SamplingOptions { touch: true, access: ProcFile::Syscall, profile: false, period };
+    let options =
+        SamplingOptions { touch: true, access: ProcFile::Syscall, profile: false, keeps_stacks: false, period };
     let mut watcher = Watcher::new(Subject::Child(pid), options);
     let mut timeline = Timeline::default();
     while !ended(Instant::now() + watcher.pause()) {

@@ -6,8 +6,9 @@ use std::time::{Duration, Instant};
 
 use pipemark_causes::interval::Interval;
 use pipemark_model::total_order;
-use pipemark_profile::{Profile, Profiler};
+use pipemark_profile::{Profile, Profiler, TimeLimit};
 
+use crate::budget::own_time;
 use crate::pipeline::WatchedPipeline;
 use crate::pipeline::stage::WatchedStage;
 
@@ -17,6 +18,8 @@ const MAX_STAGES: usize = 2;
 const MAX_STAGES_AT_FIRST: usize = 4;
 /// A stage that uses less of a CPU isn't profiled, because it would take too long to get enough samples.
 const MIN_CPU: f64 = 0.1;
+/// The maximum number of threads of a stage that are considered.
+const MAX_THREADS: usize = 64;
 /// The time after which samples are taken from the kernel. It holds those of about half a second.
 const PERIOD: Duration = Duration::from_millis(200);
 
@@ -40,11 +43,11 @@ impl Profiling {
     }
 
     /// Takes the samples, and follows threads that have started since. If this is called late, the kernel keeps the
-    /// samples of about half a second and drops the later ones.
-    pub fn read(&mut self, pipeline: &WatchedPipeline, now: Instant) {
+    /// samples of about half a second and drops the later ones. Takes about this much CPU time at most.
+    pub fn read(&mut self, pipeline: &WatchedPipeline, now: Instant, most: Duration) {
         // The stages of a pipeline that has just been started appear within milliseconds.
         self.next = now + if self.stages.is_none() { PERIOD / 10 } else { PERIOD };
-        self.follow(pipeline);
+        self.follow(pipeline, most);
     }
 
     /// Chooses the stages that used most CPU time in an interval, from the next reading on.
@@ -59,22 +62,28 @@ impl Profiling {
         self.stages = Some(busiest.into_iter().take(MAX_STAGES).map(|(_, place)| place).collect());
     }
 
-    fn follow(&mut self, pipeline: &WatchedPipeline) {
+    fn follow(&mut self, pipeline: &WatchedPipeline, most: Duration) {
         let threads = |&place: &usize| {
             let pids = pipeline.stages.get(place).map_or(&[][..], |stage| &stage.pids[..]);
             let known = pids.iter().filter_map(|pid| pipeline.known.get(pid));
-            known.flat_map(|known| &known.threads).map(move |thread| (place, thread.id))
+            known.flat_map(|known| &known.threads).map(move |thread| (place, thread.id)).take(MAX_THREADS)
         };
         let all = if pipeline.stages.len() <= MAX_STAGES_AT_FIRST { 0..pipeline.stages.len() } else { 0..0 };
         let stages = self.stages.clone().unwrap_or_else(|| all.collect());
         let wanted: Vec<(usize, u32)> = stages.iter().flat_map(threads).collect();
-        self.profiler.follow(&wanted);
+        self.profiler.follow(&wanted, &TimeLimit::new(most, &own_time));
     }
 
-    /// Finds the names of what was executed: each stage's profile by its place, and why nothing could be sampled.
-    pub fn finish(self, stages: &[WatchedStage]) -> (BTreeMap<usize, Profile>, Option<String>) {
+    /// Finds the names of what was executed, as far as this CPU time suffices: each stage's profile by its place, and why
+    /// nothing could be sampled.
+    pub fn finish(
+        self,
+        stages: &[WatchedStage],
+        keeps_stacks: bool,
+        most: Duration,
+    ) -> (BTreeMap<usize, Profile>, Option<String>) {
         let refusal = self.profiler.refusal().map(ToString::to_string);
         let name = |place: usize| stages.get(place).map_or_else(String::new, |stage| stage.name.clone());
-        (self.profiler.finish(name), refusal)
+        (self.profiler.finish(name, keeps_stacks, &TimeLimit::new(most, &own_time)), refusal)
     }
 }

@@ -10,6 +10,7 @@ use pipemark_causes::interval::Interval;
 use pipemark_proc::language;
 use pipemark_proc::process::Process;
 
+use crate::budget::Budget;
 use crate::pipeline::stage::WatchedStage;
 
 /// The arguments of a process, if they aren't these words: because they aren't UTF-8, are longer than what is read of
@@ -57,10 +58,13 @@ fn has_locale(maps: &str) -> bool {
 }
 
 /// Checks once, when programs have set their locales, that these locales are installed.
-pub fn check_locales(stages: &mut [WatchedStage]) {
+pub fn check_locales(stages: &mut [WatchedStage], budget: &mut Budget) {
+    /// About the CPU time of one check.
+    const COST: Duration = Duration::from_micros(200);
     const SET: Duration = Duration::from_millis(200);
     for stage in stages.iter_mut().filter(|stage| stage.alive) {
-        if stage.since.is_none_or(|since| since.elapsed() < SET) {
+        let is_set = stage.since.is_some_and(|since| since.elapsed() >= SET);
+        if !is_set || stage.locale_of.is_none() || !budget.affords(COST) {
             continue;
         }
         if let Some(pid) = stage.locale_of.take()
@@ -73,12 +77,16 @@ pub fn check_locales(stages: &mut [WatchedStage]) {
 }
 
 /// Reads the languages of programs that make small writes, each once. Reading takes a few milliseconds.
-pub fn find_languages(stages: &mut [WatchedStage], interval: &Interval) {
+pub fn find_languages(stages: &mut [WatchedStage], interval: &Interval, budget: &mut Budget) {
+    /// About the CPU time of one reading.
+    const COST: Duration = Duration::from_millis(3);
     const MIN_WRITES: u64 = 200;
     const MAX_BYTES_PER_WRITE: u64 = 2048;
     for (stage, counts) in stages.iter_mut().zip(&interval.stages).filter(|(stage, _)| stage.alive) {
         let small = |(bytes, writes)| writes >= MIN_WRITES && bytes <= writes * MAX_BYTES_PER_WRITE;
         if counts.wrote.zip(counts.writes).is_some_and(small)
+            && stage.language_of.is_some()
+            && budget.affords(COST)
             && let Some(pid) = stage.language_of.take()
         {
             stage.language = language::language_of(pid);

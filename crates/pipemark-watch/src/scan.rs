@@ -57,6 +57,12 @@ pub struct Scanner {
     next_search: Instant,
     /// CPU time of a scan of all known processes.
     cost: Duration,
+    /// CPU time of comparing a scan with the last one.
+    compare_cost: Duration,
+    /// CPU time of reading a process, in seconds per unit of its size.
+    unit_cost: f64,
+    /// CPU time of a check for changes.
+    check_cost: Duration,
     /// The process with which the next check for changes begins.
     check_from: u32,
 }
@@ -64,9 +70,23 @@ pub struct Scanner {
 impl Scanner {
     pub fn new(now: Instant) -> Scanner {
         let (next, earliest, last_full, next_full, next_search) = (now, now, now, now, now);
-        let (cost, check_from) = (Duration::ZERO, 0);
+        let (cost, compare_cost, check_cost, check_from) = (Duration::ZERO, Duration::ZERO, Duration::ZERO, 0);
         let (shapes, same, strange) = (Vec::new(), false, false);
-        Scanner { shapes, same, strange, next, earliest, last_full, next_full, next_search, cost, check_from }
+        Scanner {
+            shapes,
+            same,
+            strange,
+            next,
+            earliest,
+            last_full,
+            next_full,
+            next_search,
+            cost,
+            compare_cost,
+            unit_cost: 0.0,
+            check_cost,
+            check_from,
+        }
     }
 
     /// Makes the next scan a full one.
@@ -81,16 +101,20 @@ impl Scanner {
 
     /// Scans for processes, threads and pipes, if they seem to have changed. `cpu` is the CPU time at the beginning.
     pub fn scan(&mut self, pipeline: &mut WatchedPipeline, budget: &mut Budget, began: Instant, cpu: Duration) {
+        if !budget.affords(self.check_cost) {
+            return;
+        }
         let changed = self.find_changed(pipeline, budget, cpu);
+        self.check_cost = own_time().saturating_sub(cpu);
         let strange = std::mem::take(&mut self.strange) && began >= self.last_full + FULL_SCAN_STRANGE;
         if !changed.is_empty() || strange || !self.same || began >= self.next_full {
             // Reading many processes or descriptors again takes long. In between, only those that have changed are read.
             let is_small = self.cost <= budget.portion() && pipeline.known.len() <= MAX_KNOWN_IF_SMALL;
             let is_hidden = pipeline.stages.iter().any(|stage| stage.hidden);
-            if is_small || budget.allows(PaidWork::Scan, Some(self.cost), began) {
+            if is_small && budget.affords(self.cost) || budget.allows(PaidWork::Scan, Some(self.cost), began) {
                 self.scan_processes(pipeline, budget, began, ScanExtent::Known);
                 budget.note(PaidWork::Scan, began, self.cost);
-            } else if !changed.is_empty() && !is_hidden {
+            } else if !changed.is_empty() && !is_hidden && budget.affords(self.cost_of(pipeline, &changed)) {
                 self.scan_processes(pipeline, budget, began, ScanExtent::Changed(&changed));
             }
         }
@@ -114,6 +138,13 @@ impl Scanner {
         changed
     }
 
+    /// About the CPU time of a scan of these changed processes.
+    fn cost_of(&self, pipeline: &WatchedPipeline, changed: &BTreeSet<u32>) -> Duration {
+        let known = changed.iter().filter_map(|pid| pipeline.known.get(pid));
+        let sizes: usize = known.map(|known| size(&known.process)).sum();
+        self.compare_cost + Duration::from_secs_f64(self.unit_cost * sizes as f64)
+    }
+
     /// Makes the first scan.
     pub fn scan_first(&mut self, pipeline: &mut WatchedPipeline, budget: &mut Budget) {
         self.scan_processes(pipeline, budget, Instant::now(), ScanExtent::Known);
@@ -122,10 +153,10 @@ impl Scanner {
     /// Sets the time of the second scan. `spent` is the CPU time of the first one, with what else was read.
     pub fn schedule_second(&mut self, pipeline: &WatchedPipeline, spent: Duration) {
         // If all processes of the machine were read, a scan of the known ones costs less.
-        let weight = |process: &Process| 4 + process.descriptors() + process.threads as usize;
-        let known: usize = pipeline.known.values().map(|known| weight(&known.process)).sum();
-        let all = pipeline.table.processes().map(weight).sum::<usize>().max(known);
-        self.cost = spent.mul_f64(known as f64 / all.max(1) as f64);
+        let known: usize = pipeline.known.values().map(|known| size(&known.process)).sum();
+        let all = pipeline.table.processes().map(size).sum::<usize>().max(known);
+        self.unit_cost = spent.as_secs_f64() / all.max(1) as f64;
+        self.cost = Duration::from_secs_f64(self.unit_cost * known as f64);
         let now = Instant::now();
         (self.last_full, self.next_full) = (now, now + FULL_SCAN.max(self.cost * scan_pause(pipeline)));
         self.next_search = now + SEARCH;
@@ -150,7 +181,10 @@ impl Scanner {
         let cpu = own_time();
         let is_first = pipeline.table.is_empty();
         let search = matches!(pipeline.subject, Subject::Processes(_))
-            && (is_first || began >= self.next_search && budget.allows(PaidWork::Search, None, began));
+            && (is_first
+                || began >= self.next_search
+                    && budget.allows(PaidWork::Search, None, began)
+                    && budget.affords(budget.portion() * 2));
         let mut processes = family::family(pipeline, extent);
         if search {
             pipeline.table.refresh((!is_first).then(|| budget.portion() * 2), own_time);
@@ -163,6 +197,7 @@ impl Scanner {
                 budget.note(PaidWork::Search, began, own_time().saturating_sub(cpu));
             }
         }
+        let compared = own_time();
         let hidden: HashSet<u32> =
             processes.iter().filter(|process| process.ends.is_none()).map(|process| process.pid).collect();
         topology::fill_gaps(&mut processes);
@@ -208,7 +243,9 @@ impl Scanner {
         let found = self;
         found.same = found.shapes == shapes && !shapes.is_empty();
         found.shapes = shapes;
-        let spent = own_time().saturating_sub(cpu);
+        let ended = own_time();
+        let spent = ended.saturating_sub(cpu);
+        found.compare_cost = ended.saturating_sub(compared);
         if extent == ScanExtent::Known {
             (found.last_full, found.next_full) = (began, began + FULL_SCAN.max(spent * pause));
             found.cost = spent;
@@ -217,6 +254,11 @@ impl Scanner {
             found.next_search = began + if found.same { SEARCH_QUIET } else { SEARCH }.max(spent * pause);
         }
     }
+}
+
+/// The size of a process, in proportion to the CPU time of reading it.
+fn size(process: &Process) -> usize {
+    4 + process.descriptors() + process.threads as usize
 }
 
 /// The pause after a scan, as a multiple of the scan's CPU time.

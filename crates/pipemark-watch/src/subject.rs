@@ -22,6 +22,8 @@ pub struct SamplingOptions {
     pub access: ProcFile,
     /// Whether to sample what the busiest stages execute.
     pub profile: bool,
+    /// Whether to keep the stacks of these samples, for flame graphs.
+    pub keeps_stacks: bool,
     /// The default time between two samples.
     pub period: Duration,
 }

@@ -33,9 +33,9 @@ impl Waits {
         if interval.samples == 0 || !pipeline.is_alive() {
             return false;
         }
-        self.cycles.find(pipeline, interval);
+        self.cycles.find(pipeline, interval, budget);
         stops::find_tracers(&mut pipeline.stages, interval);
-        stops::find_frozen(&mut pipeline.stages, interval);
+        stops::find_frozen(&mut pipeline.stages, interval, budget);
         self.locks.find(pipeline, interval, budget, first);
         socket_peers::find(pipeline, interval, budget);
         pipe_peers::find(pipeline, interval, budget)

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use pipemark_causes::interval::{Interval, StageCounts};
+use pipemark_causes::timeline::MAX_COUNTS;
 use pipemark_causes::{MachineLimits, PipelineEvidence, StageEvidence, Timeline};
 use pipemark_proc::process;
 use pipemark_proc::state::ThreadState;
@@ -40,11 +41,21 @@ const YOUNG: Duration = Duration::from_secs(1);
 /// CPU time in which the kernel frees the memory of one process in the list of all processes, when the program ends.
 const FREEING: Duration = Duration::from_nanos(400);
 
+/// About the CPU time of the report at the end, and of reading the counts of one stage in one interval for it.
+const REPORT: Duration = Duration::from_millis(8);
+const REPORT_PER_COUNTS: Duration = Duration::from_nanos(3500);
+
 /// The threads of a stage with more are read once in the first scan.
 const MANY_THREADS: usize = 64;
 
 /// The shortest interval.
 pub const INTERVAL: Duration = Duration::from_millis(500);
+
+/// The longest time without reacting to a user.
+const MAX_PAUSE: Duration = Duration::from_millis(250);
+
+/// An interval that is this many times as long is mentioned.
+const LATE: u32 = 4;
 
 /// Watches a pipeline.
 pub struct Watcher {
@@ -62,8 +73,13 @@ pub struct Watcher {
     budget: Budget,
     /// CPU time of reading the counters within an interval.
     counters_cost: Duration,
+    next_sample: Instant,
     /// When the current interval began.
     interval_began: Instant,
+    /// The number of intervals so far.
+    intervals: usize,
+    /// Whether counters were read much later than at the end of an interval, or not at the end.
+    counts_late: bool,
     /// Smoothed CPU time per sample.
     cost: Duration,
     /// The number of samples averaged in `cost`, up to [`SMOOTHED`].
@@ -85,9 +101,12 @@ impl Watcher {
             profiling: None,
             profiles: BTreeMap::new(),
             unprofiled: None,
-            budget: Budget::start(0),
+            budget: Budget::of_first_scan(),
             counters_cost: Duration::ZERO,
+            next_sample: now,
             interval_began: now,
+            intervals: 0,
+            counts_late: false,
             cost: Duration::ZERO,
             taken: 0,
             random: u64::from(std::process::id()) | 1 << 40,
@@ -97,6 +116,7 @@ impl Watcher {
         let begin = watcher.elapsed().as_secs_f64();
         watcher.interval = Interval { begin, ..Interval::default() };
         watcher.interval_began = Instant::now();
+        watcher.counters_cost = counters_cost;
         watcher.budget = Budget::start(watcher.pipeline.stages.len());
         watcher.budget.note(PaidWork::Counters, watcher.interval_began, counters_cost);
         watcher.budget.set_aside(FREEING * u32::try_from(watcher.pipeline.table.len()).unwrap_or(u32::MAX));
@@ -132,26 +152,47 @@ impl Watcher {
         threads.map(Thread::access).max().unwrap_or(self.pipeline.options.access)
     }
 
-    /// The time until the next sample: about the default period, randomized so that samples never run in step with the
-    /// pipeline.
+    /// The time until the next call of [`Watcher::sample`]: about the default period, randomized so that samples never run
+    /// in step with the pipeline. If the next sample is due much later, that call does nothing, so that the caller reacts
+    /// to a user.
     pub fn pause(&mut self) -> Duration {
         // xorshift: the quality of the randomness doesn't matter.
         self.random ^= self.random << 13;
         self.random ^= self.random >> 7;
         self.random ^= self.random << 17;
         let jitter = 0.5 + (self.random >> 11) as f64 / (1u64 << 53) as f64;
+        let now = Instant::now();
+        if now < self.next_sample {
+            return (self.next_sample - now).min(MAX_PAUSE);
+        }
         // A short pipeline needs all samples for a verdict.
         let is_cheap = self.pipeline.stages.len() <= FEW_STAGES && self.cost <= self.budget.portion() / 20;
         let is_short = is_cheap && self.elapsed() < AT_FULL_RATE;
         let period = self.pipeline.options.period;
         let period = if is_short { period.max(self.cost * 4) } else { self.budget.period(self.cost, period) };
-        period.mul_f64(jitter)
+        let period = period.mul_f64(jitter);
+        self.next_sample = now + period;
+        period.min(MAX_PAUSE)
     }
 
     /// Whether the current interval is over. If reading the counters takes long, intervals are longer.
-    pub fn is_interval_over(&self) -> bool {
+    pub fn is_interval_over(&mut self) -> bool {
         let now = Instant::now();
-        now >= self.interval_began + INTERVAL && self.budget.allows(PaidWork::Counters, None, now)
+        let is_over = now >= self.interval_began + INTERVAL && self.budget.allows(PaidWork::Counters, None, now);
+        self.counts_late |= !is_over && now >= self.interval_began + INTERVAL * LATE;
+        is_over
+    }
+
+    /// Shows what was seen so far, if the budget allows it. With hundreds of stages, a verdict takes milliseconds.
+    pub fn show(&mut self, show: impl FnOnce(&Watcher)) {
+        let (now, cost) = (Instant::now(), self.budget.last_cost(PaidWork::View));
+        let is_cheap = cost <= self.budget.portion() / 4 && self.budget.affords(cost);
+        if is_cheap || self.budget.allows(PaidWork::View, None, now) {
+            let cpu = own_time();
+            show(self);
+            // Not every call draws a frame.
+            self.budget.note(PaidWork::View, now, own_time().saturating_sub(cpu).max(cost / 2));
+        }
     }
 
     /// The share of one CPU that sampling used since the first scan.
@@ -170,8 +211,11 @@ impl Watcher {
         self.random as usize % self.pipeline.stages.len().max(1)
     }
 
-    /// Takes a sample.
+    /// Takes a sample, unless it is due later.
     pub fn sample(&mut self) {
+        if Instant::now() < self.next_sample {
+            return;
+        }
         self.budget.update(self.pipeline.stages.len());
         let begin = own_time();
         let mut moments = self.read_states();
@@ -197,16 +241,25 @@ impl Watcher {
             && self.budget.allows(PaidWork::Profiling, None, now)
         {
             let cpu = own_time();
-            profiling.read(&self.pipeline, now);
+            profiling.read(&self.pipeline, now, self.budget.portion());
             self.budget.note(PaidWork::Profiling, now, own_time().saturating_sub(cpu));
         }
     }
 
-    /// Ends the sampling of what stages execute, and finds the names. Later evidence has them.
+    /// Ends the sampling of what stages execute, and finds the names, as far as the limit allows that. Later evidence has
+    /// them.
     pub fn finish_profiling(&mut self) {
+        let most = self.budget.left_at_end(self.report_cost());
         if let Some(profiling) = self.profiling.take() {
-            (self.profiles, self.unprofiled) = profiling.finish(&self.pipeline.stages);
+            let keeps_stacks = self.pipeline.options.keeps_stacks;
+            (self.profiles, self.unprofiled) = profiling.finish(&self.pipeline.stages, keeps_stacks, most);
         }
+    }
+
+    /// About the CPU time of the report at the end.
+    fn report_cost(&self) -> Duration {
+        let counts = (self.intervals * self.pipeline.stages.len()).min(MAX_COUNTS);
+        REPORT + REPORT_PER_COUNTS * u32::try_from(counts).unwrap_or(u32::MAX)
     }
 
     /// The states of all stages now, as far as their threads show them.
@@ -242,7 +295,7 @@ impl Watcher {
         let counting = own_time();
         self.counters.read(&mut self.pipeline, &mut self.interval, true);
         let counters_cost = own_time().saturating_sub(counting);
-        program_details::find_languages(&mut self.pipeline.stages, &self.interval);
+        program_details::find_languages(&mut self.pipeline.stages, &self.interval, &mut self.budget);
         socket_peers::find(&mut self.pipeline, &self.interval, &mut self.budget);
         // The first sample would be expensive, because no thread has been read yet.
         let WatchedPipeline { stages, known, .. } = &mut self.pipeline;
@@ -256,44 +309,51 @@ impl Watcher {
     fn scan(&mut self) {
         // The cost is measured as CPU time. With the elapsed time, waiting for a CPU on a busy machine would delay the
         // next scan, and a short pipeline would be missed.
-        let (began, cpu) = (Instant::now(), own_time());
+        let (began, cpu, spent) = (Instant::now(), own_time(), self.budget.spent());
         self.scanner.scan(&mut self.pipeline, &mut self.budget, began, cpu);
         self.read_young(began);
-        self.scanner.schedule(&self.pipeline, began, own_time().saturating_sub(cpu));
+        self.scanner.schedule(&self.pipeline, began, self.budget.spent().saturating_sub(spent));
     }
 
     /// Reads counters of young stages: those of a process that exits before the interval ends would be lost.
     fn read_young(&mut self, now: Instant) {
         let young = |stage: &WatchedStage| stage.alive && stage.since.is_some_and(|since| now < since + YOUNG);
-        if self.pipeline.stages.iter().any(young) && self.counters_cost <= self.budget.portion() / 4 {
-            let cpu = own_time();
+        if self.pipeline.stages.iter().any(young)
+            && self.counters_cost <= self.budget.portion() / 4
+            && self.budget.affords(self.counters_cost)
+        {
+            let spent = self.budget.spent();
             self.counters.read(&mut self.pipeline, &mut self.interval, false);
-            program_details::find_languages(&mut self.pipeline.stages, &self.interval);
+            program_details::find_languages(&mut self.pipeline.stages, &self.interval, &mut self.budget);
             if self.pipeline.stages.iter().any(|stage| young(stage) && stage.peer.is_none()) {
                 socket_peers::find(&mut self.pipeline, &self.interval, &mut self.budget);
             }
-            self.counters_cost = own_time().saturating_sub(cpu);
+            self.counters_cost = self.budget.spent().saturating_sub(spent);
         }
     }
 
     fn read_counters_and_waits(&mut self, now: Instant) {
-        let cpu = own_time();
+        let spent = self.budget.spent();
         self.counters.read(&mut self.pipeline, &mut self.interval, true);
-        program_details::check_locales(&mut self.pipeline.stages);
-        program_details::find_languages(&mut self.pipeline.stages, &self.interval);
+        program_details::check_locales(&mut self.pipeline.stages, &mut self.budget);
+        program_details::find_languages(&mut self.pipeline.stages, &self.interval, &mut self.budget);
         let first = self.random_stage();
         if self.waits.read(&mut self.pipeline, &self.interval, &mut self.budget, first) {
             self.scanner.rescan();
         }
-        self.budget.note(PaidWork::Counters, now, own_time().saturating_sub(cpu));
+        self.budget.note(PaidWork::Counters, now, self.budget.spent().saturating_sub(spent));
     }
 
     /// Ends an interval and returns its counts. At the end, counters that would exceed the limit aren't read.
     pub fn close_interval(&mut self) -> Interval {
         let now = Instant::now();
+        self.intervals += 1;
         self.interval.stages.resize(self.pipeline.stages.len(), StageCounts::default());
-        if self.budget.affords_at_end(PaidWork::Counters) {
+        let cost = self.budget.last_cost(PaidWork::Counters);
+        if self.budget.affords(cost) || cost <= self.budget.left_at_end(self.report_cost()) {
             self.read_counters_and_waits(now);
+        } else {
+            self.counts_late = true;
         }
         // If this interval was late, the next one ends in time.
         self.interval_began = (self.interval_began + INTERVAL).max(now - INTERVAL / 2);
@@ -323,6 +383,7 @@ impl Watcher {
             own_seconds: self.own_cpu() * self.elapsed().as_secs_f64(),
             first_scan: self.budget.first_scan().as_secs_f64(),
             sampled_less: self.ceiling_that_limits(),
+            counted_less: self.counts_late.then(|| self.budget.promised()),
             access: self.access(),
             has_proc: std::path::Path::new("/proc/self/stat").exists(),
             limits: MachineLimits { idle_cpus: self.counters.idle_cpus, ..self.limits },
@@ -356,7 +417,7 @@ mod tests {
     use super::*;
 
     fn options(period: Duration) -> SamplingOptions {
-        SamplingOptions { touch: false, access: ProcFile::Syscall, profile: false, period }
+        SamplingOptions { touch: false, access: ProcFile::Syscall, profile: false, keeps_stacks: false, period }
     }
 
     #[test]

@@ -8,8 +8,13 @@ use crate::{ProcFile, SamplingOptions, Subject, Timeline, Watcher};
 
 /// A report on one stage.
 fn report() -> PipelineReport {
-    let options =
-        SamplingOptions { touch: false, access: ProcFile::Syscall, profile: false, period: Duration::from_millis(1) };
+    let options = SamplingOptions {
+        touch: false,
+        access: ProcFile::Syscall,
+        profile: false,
+        keeps_stacks: false,
+        period: Duration::from_millis(1),
+    };
     let mut watcher = Watcher::new(Subject::Processes(vec![std::process::id()]), options);
     let mut timeline = Timeline::default();
     (0..30).for_each(|_| watcher.sample());

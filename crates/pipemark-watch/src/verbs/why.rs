@@ -96,6 +96,9 @@ pub struct WatchedOptions {
     /// Don't sample which functions the busiest stages execute
     #[arg(long)]
     pub no_profile: bool,
+    /// Whether to keep the sampled stacks.
+    #[arg(skip)]
+    keeps_stacks: bool,
     /// Read thread states from /proc/PID/FILE; if that file is unreadable, from the next in this list
     #[arg(long, value_name = "FILE", value_parser = one_of(&FILES), default_value = "syscall")]
     access: ProcFile,
@@ -161,6 +164,7 @@ impl WatchedOptions {
             touch: !self.no_touch,
             access: self.access,
             profile: !self.no_profile,
+            keeps_stacks: self.keeps_stacks,
             period: Duration::from_millis(10),
         }
     }
@@ -347,7 +351,7 @@ pub trait WatchView {
 
 /// Runs the verb.
 pub fn run(options: &WhyOptions, keep: Keep<'_>) -> VerbResult {
-    let watched = &options.watched;
+    let watched = &WatchedOptions { keeps_stacks: options.folded.is_some(), ..options.watched.clone() };
     if let Some(path) = &options.replay {
         let evidence = read_trace(path)?;
         options.keep_trace(&evidence)?;
@@ -482,7 +486,7 @@ fn watch(
         watcher.sample();
         if watcher.is_interval_over() {
             timeline.add(watcher.close_interval());
-            live.show(watcher, &timeline);
+            watcher.show(|watcher| live.show(watcher, &timeline));
         }
         if let Some(key) = live.requested_key() {
             break Some(key);
@@ -512,11 +516,11 @@ pub fn sample_running(
     let mut interrupted = false;
     let mut alive = Instant::now();
     let (timeline, key) = watch(&mut watcher, live, |watcher, until| {
+        let until = deadline.map_or(until, |deadline| deadline.min(until));
+        interrupted |= wait_readable(&[], until, Some(&interrupt)) == Err(RunError::Interrupted);
         if watcher.is_alive() {
             alive = Instant::now();
         }
-        let until = deadline.map_or(until, |deadline| deadline.min(until));
-        interrupted |= wait_readable(&[], until, Some(&interrupt)) == Err(RunError::Interrupted);
         let over = deadline.is_some_and(|deadline| Instant::now() >= deadline);
         // Perhaps the pipeline is in a loop, and the next round starts soon.
         interrupted || over || alive.elapsed() > Duration::from_secs(1)

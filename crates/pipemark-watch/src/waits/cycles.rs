@@ -1,5 +1,7 @@
 //! Cycles of waits: processes that wait for each other.
 
+use std::time::Duration;
+
 use pipemark_causes::causes::deadlock::{WaitingProcess, cycle};
 use pipemark_causes::evidence::{FileLock, WaitCycle};
 use pipemark_causes::interval::{Interval, StageCounts};
@@ -8,11 +10,15 @@ use pipemark_proc::locks::Locks;
 use pipemark_proc::process::{self, Direction, PipeEnd, Process};
 use pipemark_proc::state::{Descriptors, ThreadState};
 
+use crate::budget::Budget;
 use crate::pipeline::WatchedPipeline;
 use crate::subject::Subject;
 
 /// A pipeline doesn't move if at most this share of the samples found a stage working.
 const MAX_WORK_IF_STUCK: f64 = 0.02;
+
+/// About the CPU time in which what a thread waits for is read.
+const PER_THREAD: Duration = Duration::from_micros(20);
 
 /// The cycle of waits in the last intervals.
 #[derive(Debug, Default)]
@@ -25,7 +31,7 @@ pub struct CycleSearch {
 
 impl CycleSearch {
     /// Looks for a cycle at the end of an interval.
-    pub fn find(&mut self, pipeline: &WatchedPipeline, interval: &Interval) {
+    pub fn find(&mut self, pipeline: &WatchedPipeline, interval: &Interval, budget: &mut Budget) {
         // A stage that sleeps goes on by itself.
         const WORK: [ThreadState; 5] =
             [ThreadState::Running, ThreadState::Disk, ThreadState::Network, ThreadState::Terminal, ThreadState::Sleep];
@@ -36,6 +42,10 @@ impl CycleSearch {
         let works: u32 = interval.stages.iter().map(|stage| of(stage, &WORK)).sum();
         let moves = all == 0 || f64::from(works) > f64::from(all) * MAX_WORK_IF_STUCK;
         if moves && self.suspected.is_none() {
+            return;
+        }
+        let threads: usize = pipeline.known.values().map(|known| 1 + known.threads.len()).sum();
+        if !budget.affords(PER_THREAD * u32::try_from(threads).unwrap_or(u32::MAX)) {
             return;
         }
         // An exiting process no longer shows what it waited for, so the earlier result is kept.

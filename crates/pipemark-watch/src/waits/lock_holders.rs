@@ -1,6 +1,6 @@
 //! Programs outside the pipeline that hold a lock which a stage waits for.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use pipemark_causes::interval::Interval;
 use pipemark_proc::locks::{AwaitedLock, Locks};
@@ -20,6 +20,9 @@ const MIN_WAITS_FOR_LOCK: f64 = 0.5;
 const MAX_LOCK_SEARCHES: usize = 8;
 /// The maximum number of processes that are searched for a lock's descriptor, in a stage and in the pipeline.
 const MAX_PROCESSES: usize = 32;
+
+/// About the CPU time in which the locks of a descriptor are read.
+const PER_DESCRIPTOR: Duration = Duration::from_micros(5);
 
 /// A search for the holder of a lock, which may take several intervals.
 #[derive(Debug, Default)]
@@ -48,6 +51,10 @@ impl LockSearch {
             let known = pipeline.stages[at].pids.iter().take(MAX_PROCESSES).filter_map(|pid| pipeline.known.get(pid));
             let Some(lock) = known.filter_map(|known| locks.awaited_by(&known.process)).next() else { continue };
             let is_inside = |known: &WatchedProcess| lock.is_held_by(&known.process);
+            let descriptors = pipeline.known.values().take(MAX_PROCESSES).map(|known| known.process.descriptors());
+            if !budget.affords(PER_DESCRIPTOR * u32::try_from(descriptors.sum::<usize>()).unwrap_or(u32::MAX)) {
+                continue;
+            }
             if pipeline.known.values().take(MAX_PROCESSES).any(is_inside) {
                 continue;
             }

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
+use std::time::Instant;
 
 use pipemark_causes::PeerFigures;
 use pipemark_causes::interval::Interval;
@@ -10,7 +11,7 @@ use pipemark_proc::process::{self, Direction};
 use pipemark_proc::state::ThreadState;
 use pipemark_proc::watched::WatchedProcess;
 
-use crate::budget::Budget;
+use crate::budget::{Budget, PaidWork, own_time};
 use crate::pipeline::WatchedPipeline;
 use crate::pipeline::arrivals::{SocketArrivals, SocketWait};
 use crate::pipeline::stage::{WatchedStage, share_of};
@@ -30,10 +31,15 @@ pub fn find(pipeline: &mut WatchedPipeline, interval: &Interval, budget: &mut Bu
         .map(|at| (at, sockets_of(&pipeline.stages[at], &pipeline.known)))
         .filter(|(_, found)| !found.is_empty())
         .collect();
-    if waiting.is_empty() {
+    let began = Instant::now();
+    // Reading all sockets of a busy server takes milliseconds.
+    let is_cheap = budget.last_cost(PaidWork::Sockets) <= budget.portion() / 10;
+    if waiting.is_empty() || !is_cheap && !budget.allows(PaidWork::Sockets, None, began) {
         return;
     }
+    let cpu = own_time();
     let sockets = connections::all_sockets(true);
+    budget.note(PaidWork::Sockets, began, own_time().saturating_sub(cpu));
     for (at, found) in waiting {
         let own: BTreeSet<u64> = own_sockets(&pipeline.stages[at], &pipeline.known);
         let leads = |inode: u64| sockets.get(&inode).filter(|state| state.peer.is_none_or(|peer| !own.contains(&peer)));
