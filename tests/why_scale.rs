@@ -102,3 +102,21 @@ fn the_list_has_a_pipeline_among_thousands_of_processes() {
     let report = sample(&[&pipeline.pid()]);
     assert_eq!((&report["verdict"]["kind"], &report["verdict"]["stage"]), (&"stage".into(), &2.into()), "{report}");
 }
+
+#[test]
+fn the_holder_of_a_pipe_is_found_among_thousands_of_processes() {
+    let _others = Running::new(&format!("exec {}", parent(3000, "signal.pause()")));
+    let directory = tempfile::tempdir().unwrap();
+    let fifo = directory.path().join("fifo");
+    let fifo = fifo.to_str().unwrap();
+    assert!(std::process::Command::new("mkfifo").arg(fifo).status().unwrap().success());
+    std::thread::sleep(std::time::Duration::from_secs(1));
+    let report: Value = without_contention(|| {
+        // The pipeline ends when the holder does.
+        let _holder = Running::new(&format!("exec 9<>{fifo}; exec sleep 6"));
+        let ended = pipemark(&["why", "--for", "3s", "--json", "-", &format!("cat {fifo} | cat")]);
+        serde_json::from_str(&ended.stdout).unwrap()
+    });
+    assert_eq!(report["verdict"]["kind"], "peer", "{report}");
+    assert!(report["verdict"]["text"].as_str().unwrap().contains("sleep"), "{report}");
+}

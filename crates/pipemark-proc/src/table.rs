@@ -84,6 +84,11 @@ impl ProcessTable {
         true
     }
 
+    /// Whether a pass has ended, so that the table has all processes that existed when it began.
+    pub fn has_passed(&self) -> bool {
+        self.has_passed
+    }
+
     /// Whether the last refresh has ended a pass.
     pub fn is_complete(&self) -> bool {
         self.has_passed && self.pass.is_none()

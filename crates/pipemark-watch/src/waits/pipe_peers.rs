@@ -66,6 +66,10 @@ pub fn find(pipeline: &mut WatchedPipeline, interval: &Interval, budget: &mut Bu
             finds_orphan = true;
             continue;
         }
+        // A process that has started since the last pass may be found at the end of a later interval.
+        if holder.is_none() && !pipeline.table.is_complete() {
+            continue;
+        }
         let stage = &mut pipeline.stages[at];
         stage.searches += 1;
         stage.peer = holder.map(|(_, (pid, name))| PeerFigures {
