@@ -23,8 +23,8 @@ pub fn distinct<T: Clone + Eq + Hash>(values: impl IntoIterator<Item = T>) -> Ve
     values.into_iter().filter(|value| seen.insert(value.clone())).collect()
 }
 
-/// A key that sorts figures like [`f64::total_cmp`]. Keys of one type share one sort in the program, where each
-/// comparison of figures has its own.
+/// A key that sorts figures like [`f64::total_cmp`]. All sorts by keys of one type share
+/// their code; each closure passed to `sort_by` gets a copy of its own.
 pub fn total_order(figure: f64) -> i64 {
     let bits = figure.to_bits().cast_signed();
     // Of negative figures, the one with the larger magnitude is less.

@@ -11,7 +11,7 @@ use crate::time_limit::TimeLimit;
 
 /// The maximum size of /proc/kallsyms, in bytes; with many modules it has about 15 MB.
 const MAX_SYMBOLS: u64 = 64 << 20;
-/// About the CPU time in which the functions of a kernel are read up to the last that samples have.
+/// Approximate CPU time of reading the kernel's own functions, which come before those of modules.
 const USUAL_TIME: Duration = Duration::from_millis(20);
 /// Addresses in the kernel are at least this; values above [`MARKS`] are marks between parts of a call chain.
 const KERNEL: u64 = 1 << 63;

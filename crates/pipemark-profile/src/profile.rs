@@ -30,7 +30,8 @@ pub struct Profile {
     pub kinds: Vec<WorkShare>,
     /// The functions with most samples, the largest share first.
     pub functions: Vec<FunctionShare>,
-    /// Stacks for flame graphs, if they were asked for: names from the outermost to the innermost, joined by semicolons, and the samples.
+    /// Stacks for flame graphs, if they were asked for: names from the outermost to the innermost, joined by semicolons,
+    /// and the number of samples.
     #[serde(skip)]
     pub folded: Vec<(String, u32)>,
 }

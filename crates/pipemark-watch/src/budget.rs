@@ -2,8 +2,8 @@
 //! seconds, with the report at the end. Each piece of work is done only if the budget has room for its expected cost, so
 //! samples, scans and readings of counters come less often if they are expensive.
 //!
-//! What may be used is a level. It grows as time passes, up to a reserve, and falls by all CPU time of this process. It
-//! may fall below zero by a debt. So any ten seconds use at most the reserve, the debt and what is earned in that time;
+//! The budget is a level of CPU time. It rises as time passes, up to a reserve, and falls by the CPU time that this
+//! process uses. Work may lower it below zero, down to a limit: the debt. So any ten seconds use at most the reserve, the debt and what is earned in that time;
 //! the rest is left for the report, and for work that takes longer than expected.
 
 use std::time::{Duration, Instant};
@@ -64,7 +64,7 @@ impl PaidWork {
 /// CPU time that may be used, and that was used.
 #[derive(Debug)]
 pub struct Budget {
-    /// Whether the first scan has ended.
+    /// Whether CPU time is limited. That of the first scan isn't.
     limits: bool,
     is_large: bool,
     began: Instant,

@@ -25,7 +25,7 @@ const THREADS_PER_SAMPLE: usize = 32;
 /// sample of all.
 const HUGE: usize = 1024;
 
-/// The processes of a huge stage per sample of some of them between two samples of all.
+/// A huge stage of N processes is read whole once in about N / [`PROCESSES_PER_SAMPLE`] samples.
 const PROCESSES_PER_SAMPLE: usize = 256;
 
 /// The threads of a stage whose turn it is, by their places among all of its threads.

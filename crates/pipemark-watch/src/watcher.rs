@@ -54,7 +54,7 @@ pub const INTERVAL: Duration = Duration::from_millis(500);
 /// The longest time without reacting to a user.
 const MAX_PAUSE: Duration = Duration::from_millis(250);
 
-/// An interval that is this many times as long is mentioned.
+/// Counters that are not read for this many intervals are late, and a note says so.
 const LATE: u32 = 4;
 
 /// Watches a pipeline.

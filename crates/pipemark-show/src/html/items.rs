@@ -26,7 +26,7 @@ pub(super) struct Panel<'a> {
     pub(super) legend: Vec<String>,
 }
 
-/// The items of the section with this title, which is empty for none.
+/// The HTML of a section's items. `title` is empty if the section has none.
 pub(super) fn items(items: &[Item], title: &str) -> String {
     numbered(items, |number, item| match item {
         Item::Heading(text) => format!("\n<h3>{}</h3>", escape(text)),

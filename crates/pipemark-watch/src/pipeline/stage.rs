@@ -124,7 +124,7 @@ pub struct Totals {
 
 impl WatchedStage {
     /// The processes of a large stage for the next sample: those last observed running, and `count` others in turn.
-    /// `None` for all of them, which is once for `per_sample` processes of the stage.
+    /// `None` for all of them, once in about `pids.len() / per_sample` samples.
     pub fn next_processes(&mut self, count: usize, per_sample: usize) -> Option<Vec<u32>> {
         self.partial_samples += 1;
         if self.others.is_none() || self.partial_samples * per_sample > self.pids.len() {

@@ -128,7 +128,7 @@ impl WatchedOptions {
                 match (refusal, &self.name) {
                     (Some(_), Some(name)) if !may_retry => {
                         return Err(ExitError::failed(format_args!(
-                            "each process called '{}' ended before it could be sampled; give the PID of its pipeline's shell",
+                            "all processes called '{}' ended before they could be sampled; give the PID of the shell that runs the pipeline",
                             neutral(name)
                         )));
                     }

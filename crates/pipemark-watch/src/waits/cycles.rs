@@ -17,7 +17,7 @@ use crate::subject::Subject;
 /// A pipeline doesn't move if at most this share of the samples found a stage working.
 const MAX_WORK_IF_STUCK: f64 = 0.02;
 
-/// About the CPU time in which what a thread waits for is read.
+/// Approximate CPU time of reading what a thread waits for.
 const PER_THREAD: Duration = Duration::from_micros(20);
 
 /// The cycle of waits in the last intervals.

@@ -21,7 +21,7 @@ const MAX_LOCK_SEARCHES: usize = 8;
 /// The maximum number of processes that are searched for a lock's descriptor, in a stage and in the pipeline.
 const MAX_PROCESSES: usize = 32;
 
-/// About the CPU time in which the locks of a descriptor are read.
+/// Approximate CPU time of reading the locks of a descriptor.
 const PER_DESCRIPTOR: Duration = Duration::from_micros(5);
 
 /// A search for the holder of a lock, which may take several intervals.

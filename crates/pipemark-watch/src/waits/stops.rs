@@ -16,7 +16,7 @@ const MAX_RUNNING: f64 = 0.02;
 /// The maximum number of processes of a stage that are read.
 const MAX_PROCESSES: usize = 32;
 
-/// About the CPU time in which it is read whether a process is frozen.
+/// Approximate CPU time of checking whether a process is frozen.
 const PER_PROCESS: Duration = Duration::from_micros(30);
 
 /// Finds the tracers of stages that are stopped for part of the time.
