@@ -224,22 +224,27 @@ def own_cost(_):
     promise("CPU time of the parent over the time measured", [cpu / (time.monotonic() - begin)], most=0.01)
 
 
+def ten_thousand_runs(db):
+    """Makes a history with ten thousand copies of one run."""
+    command([PIPEMARK, "bw", "--runs", "5", "--time", "20ms", "--quiet", "--db", db])
+    with sqlite3.connect(db) as database:
+        database.executescript("""
+            CREATE TEMPORARY TABLE number AS
+                WITH RECURSIVE number (n) AS (SELECT 2 UNION ALL SELECT n + 1 FROM number WHERE n < 10000)
+                SELECT n FROM number;
+            INSERT INTO run SELECT n, started + n, suite, title, 'nightly-' || n, host, kernel, cpu, version, trials,
+                measured, outcome, headline FROM run, number;
+            INSERT INTO document SELECT n, json FROM document, number;
+            INSERT INTO measured SELECT trial, n FROM measured, number;
+            """)
+    database.close()
+
+
 def history(rounds):
-    """Times the list of a history with ten thousand copies of one run: of all runs, and of the newest twenty."""
+    """Times the list of ten thousand runs: of all, and of the newest twenty."""
     with tempfile.TemporaryDirectory() as directory:
         db = Path(directory) / "history.db"
-        command([PIPEMARK, "bw", "--runs", "5", "--time", "20ms", "--quiet", "--db", db])
-        with sqlite3.connect(db) as database:
-            database.executescript("""
-                CREATE TEMPORARY TABLE number AS
-                    WITH RECURSIVE number (n) AS (SELECT 2 UNION ALL SELECT n + 1 FROM number WHERE n < 10000)
-                    SELECT n FROM number;
-                INSERT INTO run SELECT n, started + n, suite, title, 'nightly-' || n, host, kernel, cpu, version, trials,
-                    measured, outcome, headline FROM run, number;
-                INSERT INTO document SELECT n, json FROM document, number;
-                INSERT INTO measured SELECT trial, n FROM measured, number;
-                """)
-        database.close()
+        ten_thousand_runs(db)
 
         def seconds(*words):
             begin = time.monotonic()
