@@ -2,6 +2,7 @@
 //! Text from a file occurs only as a value in `data` or in a scale's domain. Such text is never part of an expression,
 //! a field's name or an address, so the library draws it as text.
 
+use std::collections::HashMap;
 use std::sync::LazyLock;
 
 use serde_json::{Value, json};
@@ -9,7 +10,7 @@ use serde_json::{Value, json};
 use pipemark_model::{Unit, distinct};
 
 use crate::plot::ascending;
-use crate::{Axis, Chart, ChartKind, Colouring, Point, Scale, Series, SeriesRole};
+use crate::{Axis, Chart, ChartKind, Colouring, Point, Scale, SeriesRole};
 
 /// Templates of charts and of their parts. A string `$NAME` is replaced by the part NAME or, if there is no such part,
 /// by the template NAME. Without either, the string and its key are omitted.
@@ -117,12 +118,13 @@ fn bars(chart: &Chart, names: &[&str]) -> Parts {
     let longest = chart.extent(|point| [point.x, 0.0, 0.0], 0.0).unwrap_or((0.0, 1.0)).1;
     let beyond = longest * 1.15;
     let along = VegaFigures::new(&chart.x, Some((0.0, longest)));
-    let end = |row: f64, label: &str| {
-        let own = |series: &Series| series.role == SeriesRole::Measured && series.label == label;
-        let same = chart.points().filter(|(series, point)| point.y == row && own(series));
-        same.map(|(_, point)| point.interval.map_or(point.x, |ends| ends.1.max(point.x)).min(beyond))
-            .fold(0.0, f64::max)
-    };
+    // The ends of the bars, by row and label.
+    let mut ends: HashMap<(usize, &str), f64> = HashMap::new();
+    for (series, point) in chart.points().filter(|(series, _)| series.role == SeriesRole::Measured) {
+        let end = point.interval.map_or(point.x, |ends| ends.1.max(point.x)).min(beyond);
+        let known = ends.entry((point.y as usize, &series.label)).or_default();
+        *known = known.max(end);
+    }
     let values = chart.points().map(|(series, point)| {
         let mut datum = datum(point, &series.label, series.role.name());
         datum["x"] = along.value(point.x);
@@ -131,7 +133,7 @@ fn bars(chart: &Chart, names: &[&str]) -> Parts {
         }
         datum["row"] = json!(chart.y.names[point.y as usize]);
         // The text of the figure is placed to the right of the interval.
-        datum["e"] = along.value(end(point.y, &series.label));
+        datum["e"] = along.value(ends.get(&(point.y as usize, &series.label[..])).copied().unwrap_or_default());
         if let Some((low, high)) = point.interval {
             datum["l"] = along.value(low.min(beyond));
             datum["h"] = along.value(high.min(beyond));

@@ -2,9 +2,11 @@
 //! than a pipe. The same rules cover streams and round trips. A link is faster if its throughput is higher or its round
 //! trips are shorter.
 
+use std::collections::{BTreeSet, HashMap};
+
 use serde_json::{Value, json};
 
-use pipemark_model::{ByteSize, Job, Key, LinkKind, SendMethod, distinct, total_order};
+use pipemark_model::{ByteSize, Job, Key, LinkKind, RecvMethod, SendMethod, distinct, total_order};
 
 use crate::findings::contrast::{Contrast, by_size, evidence_by_block, widest};
 use crate::findings::measured::{common_settings, first_findings, sizes};
@@ -21,8 +23,10 @@ const MAX_PAIRS: usize = 3;
 /// Two or more mechanisms measured under the same conditions.
 pub(super) struct Rivals<'a> {
     group: Vec<MeasuredTrial<'a>>,
-    /// The mechanism of each trial of `group`.
-    labels: Vec<String>,
+    /// The senders and receivers of each mechanism.
+    methods: HashMap<String, BTreeSet<(SendMethod, RecvMethod)>>,
+    /// The last trial of each mechanism at each size, by its place in the group.
+    places: HashMap<(String, ByteSize), usize>,
     /// The names of the mechanisms, see [`Ends::mechanism`](pipemark_model::Ends::mechanism).
     pub names: Vec<String>,
     /// All sizes at which any of the mechanisms was measured, ascending.
@@ -31,9 +35,16 @@ pub(super) struct Rivals<'a> {
 
 impl<'a> Rivals<'a> {
     fn of(group: Vec<MeasuredTrial<'a>>) -> Rivals<'a> {
-        let mut rivals = Rivals { sizes: sizes(&group), labels: Vec::new(), names: Vec::new(), group };
-        rivals.labels = rivals.group.iter().map(|one| rivals.name(one)).collect();
-        rivals.names = distinct(rivals.labels.iter().cloned());
+        let mut methods: HashMap<String, BTreeSet<(SendMethod, RecvMethod)>> = HashMap::new();
+        for ends in group.iter().map(|one| one.ends()) {
+            methods.entry(ends.mechanism()).or_default().insert((ends.send, ends.recv));
+        }
+        let (sizes, names, places) = (sizes(&group), Vec::new(), HashMap::new());
+        let mut rivals = Rivals { group, methods, places, names, sizes };
+        let names: Vec<String> = rivals.group.iter().map(|one| rivals.name(one)).collect();
+        let sizes = rivals.group.iter().map(|one| one.ends().block);
+        rivals.places = names.iter().cloned().zip(sizes).enumerate().map(|(place, key)| (key, place)).collect();
+        rivals.names = distinct(names);
         rivals
     }
 
@@ -42,30 +53,20 @@ impl<'a> Rivals<'a> {
         self.group[0].job
     }
 
-    /// The trials of one mechanism.
-    fn of_mechanism(&self, name: &str) -> impl DoubleEndedIterator<Item = &MeasuredTrial<'a>> {
-        self.group.iter().zip(&self.labels).filter(move |(_, label)| *label == name).map(|(one, _)| one)
-    }
-
     /// The mechanism's name. If two mechanisms have the same name, both methods are added.
     fn name(&self, one: &MeasuredTrial) -> String {
         let ends = one.ends();
-        let (name, ways) = (ends.mechanism(), (ends.send, ends.recv));
-        match self
-            .group
-            .iter()
-            .map(|other| other.ends())
-            .find(|other| other.mechanism() == name && (other.send, other.recv) != ways)
-        {
-            Some(_) => format!("{} {} → {}", ends.link, ends.send, ends.recv),
-            None => name,
+        let name = ends.mechanism();
+        match self.methods.get(&name) {
+            Some(methods) if methods.len() > 1 => format!("{} {} → {}", ends.link, ends.send, ends.recv),
+            _ => name,
         }
     }
 
     /// The mechanism's name. If the mechanisms in `among` do different work per byte, the work is added, because only
     /// mechanisms with equal work can be ranked without comment.
     pub fn name_with_work(&self, name: &str, among: &[String]) -> String {
-        let of = |name: &str| self.of_mechanism(name).next().map(|one| one.ends().work());
+        let of = |name: &str| self.group.iter().find(|one| self.name(one) == name).map(|one| one.ends().work());
         match of(name).filter(|work| among.iter().any(|other| of(other) != Some(*work))) {
             Some(work) => format!("{name} ({})", work_in_words(work)),
             None => name.to_owned(),
@@ -73,7 +74,7 @@ impl<'a> Rivals<'a> {
     }
 
     fn at(&self, name: &str, size: ByteSize) -> Option<MeasuredTrial<'a>> {
-        self.of_mechanism(name).rfind(|one| one.ends().block == size).copied()
+        self.places.get(&(name.to_owned(), size)).map(|&place| self.group[place])
     }
 
     /// The trials of one mechanism, smallest size first.
