@@ -1,6 +1,7 @@
 //! A watched pipeline as last found: its processes, stages and pipes. Scans update it, and the observers read it.
 
 pub mod arrivals;
+pub mod moment;
 pub mod pipe;
 pub mod stage;
 

@@ -8,7 +8,7 @@ use pipemark_proc::state::{self, ThreadState, ThreadWait, WaitTarget};
 use pipemark_proc::thread::{ProcFile, Thread};
 use pipemark_proc::watched::WatchedProcess;
 
-use crate::moment::Moment;
+use crate::pipeline::moment::Moment;
 use crate::pipeline::stage::WatchedStage;
 
 /// The maximum number of processes of a stage that are checked for file locks.

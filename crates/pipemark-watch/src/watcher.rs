@@ -13,8 +13,9 @@ use pipemark_profile::Profile;
 
 use crate::budget::{Budget, FEW_STAGES, PaidWork, own_time};
 use crate::counters::Counters;
-use crate::moment::{self, Moment};
+use crate::moment;
 use crate::pipeline::WatchedPipeline;
+use crate::pipeline::moment::Moment;
 use crate::pipeline::stage::WatchedStage;
 use crate::profiling::Profiling;
 use crate::scan::Scanner;

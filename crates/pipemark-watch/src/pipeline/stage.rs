@@ -10,7 +10,7 @@ use pipemark_proc::process::{IoCounts, PipeId};
 use pipemark_proc::state::{ThreadState, ThreadWait};
 
 use super::arrivals::SocketWait;
-use crate::moment::Moment;
+use super::moment::Moment;
 use crate::reaped::Spent;
 
 /// A stage. Each scan updates it.
