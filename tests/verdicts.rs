@@ -67,7 +67,7 @@ fn a_program_that_reads_its_child_is_a_stage() {
 /// The kernel adds the time of reaped children to their parent's.
 #[test]
 fn the_time_of_a_stage_is_not_counted_again_for_the_shell_that_started_it() {
-    let report = why_report("bash -c 'seq 400000 | sort -rn | tail -n 1; sleep 0.7' | cat");
+    let report = why_report("bash -c 'seq 1500000 | sort -rn | tail -n 1; sleep 1' | cat");
     let stages = report["stages"].as_array().unwrap();
     assert_eq!((stages.len(), &stages[1]["name"]), (4, &"sort".into()), "{report}");
     let figure = |stage: usize, key: &str| stages[stage][key].as_f64().unwrap_or(0.0);

@@ -79,7 +79,7 @@ fn processes_that_end_while_they_are_looked_for_by_name_are_no_error() {
     let program = directory.path().join("comesandgoes");
     std::fs::copy("/bin/sleep", &program).unwrap();
     let program = program.to_str().unwrap();
-    let _pipeline = Running::new(&format!("while :; do {program} 1; done | cat"));
+    let _pipeline = Running::new(&format!("(while :; do {program} 1; done & while :; do {program} 0.7; done) | cat"));
     for _ in 0..20 {
         let ended = pipemark(&["why", "--name", "comesandgoes", "--for", "50ms", "--json", "-"]);
         assert!(

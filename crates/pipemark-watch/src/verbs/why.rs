@@ -143,7 +143,12 @@ impl WatchedOptions {
                     }
                 }
             }
-            pids = self.name.as_deref().map_or(Ok(Vec::new()), find_named)?;
+            // Between two short processes, there may be none for a while.
+            pids = match self.name.as_deref().map(find_named) {
+                Some(Ok(found)) => found,
+                Some(Err(stop)) if !may_retry => return Err(stop),
+                _ => Vec::new(),
+            };
         }
     }
 
