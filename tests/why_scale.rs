@@ -3,7 +3,7 @@
 
 use serde_json::Value;
 
-use crate::program::{pipemark, without_contention};
+use crate::program::{eventually, pipemark, without_contention};
 use crate::why::{Running, filter};
 
 /// Python that starts `count` children, each with `work`, and waits.
@@ -104,13 +104,15 @@ fn the_list_has_a_pipeline_among_thousands_of_processes() {
 }
 
 #[test]
-fn the_holder_of_a_pipe_is_found_among_thousands_of_processes() {
-    let _others = Running::new(&format!("exec {}", parent(3000, "signal.pause()")));
+fn the_holder_of_a_pipe_is_found_among_a_thousand_processes() {
+    let others = Running::new(&format!("exec {}", parent(1000, "signal.pause()")));
+    let children = format!("/proc/{0}/task/{0}/children", others.pid());
+    let count = || std::fs::read_to_string(&children).unwrap().split_ascii_whitespace().count();
+    eventually("all processes run", || count() == 1000);
     let directory = tempfile::tempdir().unwrap();
     let fifo = directory.path().join("fifo");
     let fifo = fifo.to_str().unwrap();
     assert!(std::process::Command::new("mkfifo").arg(fifo).status().unwrap().success());
-    std::thread::sleep(std::time::Duration::from_secs(1));
     let report: Value = without_contention(|| {
         // The pipeline ends when the holder does.
         let _holder = Running::new(&format!("exec 9<>{fifo}; exec sleep 6"));
