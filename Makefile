@@ -11,6 +11,7 @@
 #   make test-spark   the line job on Apache Spark; needs Java 17, installs pyspark (460 MB) in build/spark
 #   make bench-spark  the promises on the line job there; needs 10 GiB of memory for files
 #   make fuzz    fuzz the line engine for ten minutes; needs Rust's nightly toolchain
+#   make miri    tests of the memory of the line engine under Miri; needs Rust's nightly toolchain with miri
 #   make bench   check pipemark's promises, each a ratio of two measurements in the same run
 #   make size    the lines of code of each crate; at most 7,000
 #   make results  measure the figures of docs/results.md on this machine, for an hour with nothing else running; ONLY=NAME for one
@@ -32,7 +33,7 @@ PIPEMARK = target/release/pipemark
 SLOW = docs:: engines:: entrants:: extending:: faults:: history_faults:: hostile:: kills:: languages:: large_pipe:: lines_suite:: links:: \
 	link_cleanup:: outside_links:: report:: restrictions:: tampering::
 
-.PHONY: all run build check test lint format clippy checks tests test-long tools verdicts traces real real-small test-spark bench-spark soak fuzz bench links results size book picture install files dist test-dist test-kernels release-check msrv deny api clean
+.PHONY: all run build check test lint format clippy checks tests test-long tools verdicts traces real real-small test-spark bench-spark soak fuzz miri bench links results size book picture install files dist test-dist test-kernels release-check msrv deny api clean
 
 all: build
 
@@ -112,6 +113,11 @@ fuzz:
 	mkdir -p build/corpus/lines
 	$(CARGO) +nightly run --release --locked --manifest-path fuzz/Cargo.toml --target-dir build/fuzz \
 		--target $$(rustc -vV | sed -n 's/^host: //p') --bin lines -- -max_total_time=$(FUZZ_TIME) build/corpus/lines
+
+# What needs no system call that Miri lacks. Under Miri, pipeio maps memory without advice to the kernel.
+MIRI = lines::batch lines::output lines::region
+miri:
+	MIRIFLAGS=-Zmiri-disable-isolation $(CARGO) +nightly miri test --locked --target-dir build/miri -p pipeio --lib -- $(MIRI)
 
 # rustdoc reuses what clippy has compiled.
 lint: format clippy checks

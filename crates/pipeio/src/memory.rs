@@ -41,6 +41,8 @@ unsafe impl Sync for Mapping {}
 impl Mapping {
     /// Maps `len` bytes with `flags` in addition to MAP_PRIVATE.
     pub(crate) fn of(len: usize, flags: MapFlags) -> io::Result<Self> {
+        // Miri knows no other flags.
+        let flags = if cfg!(miri) { MapFlags::empty() } else { flags };
         // SAFETY: a new private anonymous mapping at an address of the kernel's choice overlaps nothing.
         let start = unsafe {
             mm::mmap_anonymous(ptr::null_mut(), len, ProtFlags::READ | ProtFlags::WRITE, MapFlags::PRIVATE | flags)
@@ -61,6 +63,9 @@ impl Mapping {
     /// Requests huge pages, or base pages only. A kernel without huge pages ignores the request, which costs speed but
     /// not correctness.
     pub(crate) fn prefer_huge_pages(&self, huge: bool) {
+        if cfg!(miri) {
+            return;
+        }
         let advice = if huge { Advice::LinuxHugepage } else { Advice::LinuxNoHugepage };
         // SAFETY: advice about a mapping of ours; it changes no content.
         let _ = unsafe { mm::madvise(self.start.as_ptr().cast(), self.len, advice) };
@@ -82,13 +87,22 @@ impl Mapping {
     /// If the range exceeds the mapping.
     pub(crate) unsafe fn drop_part(&self, start: usize, len: usize) {
         assert!(start.checked_add(len).is_some_and(|end| end <= self.len), "a part of the mapping");
-        let part = self.at(start).cast();
+        let part = self.at(start);
+        if cfg!(miri) {
+            // SAFETY: the range is ours, and the caller guarantees that no reference to it exists.
+            return unsafe { ptr::write_bytes(part, 0, len) };
+        }
         // SAFETY: the range is ours. Its content is lost, but the caller guarantees that no reference to it exists.
-        let _ = unsafe { mm::madvise(part, len, Advice::LinuxDontNeed) };
+        let _ = unsafe { mm::madvise(part.cast(), len, Advice::LinuxDontNeed) };
     }
 
     /// See [`Region::drop_pages`].
     pub(crate) fn drop_pages(&mut self) -> io::Result<()> {
+        // Miri has no madvise(2). Zeroing has the same effect on what is read.
+        if cfg!(miri) {
+            self.fill(0);
+            return Ok(());
+        }
         // SAFETY: the range is ours and borrowed exclusively. Its content is lost, but no other reference to it exists.
         // The zeros that replace the content are valid bytes.
         unsafe { mm::madvise(self.start.as_ptr().cast(), self.len, Advice::LinuxDontNeed) }?;
