@@ -86,8 +86,8 @@ fn the_runs_are_announced_before_they_begin() {
 
 #[test]
 fn the_verdict_of_why_is_compared_with_the_experiments() {
-    let shown = "(sleep 0.01; seq 300000) | sort -rn | tail -n 1";
-    let found = result(shown, &["--budget", "8s", "--yes", "--rerun-source"]);
+    let shown = "(sleep 0.01; seq 1000000) | sort -rn | tail -n 1";
+    let found = result(shown, &["--budget", "20s", "--yes", "--rerun-source"]);
     let prediction = &found["prediction"];
     assert!(prediction["text"].as_str().is_some_and(|text| !text.is_empty()), "{found}");
     let stages = found["stages"].as_array().unwrap();
