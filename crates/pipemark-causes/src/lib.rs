@@ -18,6 +18,7 @@ pub mod interval;
 pub mod judge;
 mod model;
 pub mod naming;
+mod options;
 mod phases;
 pub mod programs;
 mod redact;

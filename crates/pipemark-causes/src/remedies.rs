@@ -13,6 +13,7 @@ use crate::commands::{edited, wrappers};
 use crate::figures::PipelineFigures;
 use crate::model::is_work_of_children;
 use crate::naming::{begins_with, names};
+use crate::options::{TO_STDOUT, may_be_value, one_thread, operands, without_one_thread};
 use crate::programs::{self, base, has_option, is_called};
 use crate::report::{PipeFigures, Remedy, StageFigures};
 use crate::sentences::name;
@@ -101,87 +102,6 @@ pub fn known_words() -> (impl Iterator<Item = &'static str>, impl Iterator<Item 
     let names = TABLE.iter().flat_map(|row| row.program.iter().chain(&row.by).chain(&row.under));
     let options = TABLE.iter().flat_map(|row| row.has.iter().chain(&row.lacks).chain(&row.drops));
     (names.map(String::as_str), options.map(String::as_str))
-}
-
-/// Options with which compressors write to standard output although they have file operands.
-const TO_STDOUT: [&str; 3] = ["-c", "--stdout", "--to-stdout"];
-
-/// The number of operands of a command; `None` if it has an option that isn't allowed. An allowed option that ends with =
-/// takes a value.
-fn operands(words: &[String], allowed: &[String]) -> Option<usize> {
-    let takes_value = |option: &str| {
-        let is = |entry: &&String| entry.strip_suffix('=').unwrap_or(entry) == option;
-        allowed.iter().find(is).map(|entry| entry.ends_with('='))
-    };
-    let mut rest = words.iter().skip(1);
-    let mut count = 0;
-    while let Some(word) = rest.next() {
-        if word == "--" {
-            return Some(count + rest.count());
-        } else if word == "-" || !word.starts_with('-') {
-            count += 1;
-        } else if word.starts_with("--") {
-            let (name, value) = word.split_once('=').map_or((&word[..], None), |(name, value)| (name, Some(value)));
-            if takes_value(name)? && value.is_none() {
-                rest.next();
-            }
-        } else {
-            for (at, letter) in word.char_indices().skip(1) {
-                if takes_value(&format!("-{letter}"))? {
-                    if word[at + letter.len_utf8()..].is_empty() {
-                        rest.next();
-                    }
-                    break;
-                }
-            }
-        }
-    }
-    Some(count)
-}
-
-/// Whether a word may be the value of the option before it, or an operand after `--`.
-fn may_be_value(known: &[Option<&str>], at: usize) -> bool {
-    /// Short options of grep, sed and jq that take a value.
-    const SHORT: &str = "efmABCdDlL";
-    /// Long options that take one value, or two.
-    const LONG: [&str; 12] = [
-        "--regexp",
-        "--file",
-        "--max-count",
-        "--expression",
-        "--label",
-        "--include",
-        "--exclude",
-        "--indent",
-        "--arg",
-        "--argjson",
-        "--slurpfile",
-        "--rawfile",
-    ];
-    let before = |distance: usize| at.checked_sub(distance).map(|at| known[at].unwrap_or_default());
-    let is_long = |word: Option<&str>| word.is_some_and(|word| LONG.contains(&word));
-    let is_short = before(1).is_some_and(|word| {
-        word.starts_with('-') && !word.starts_with("--") && word.ends_with(|letter| SHORT.contains(letter))
-    });
-    is_short || is_long(before(1)) || is_long(before(2)) || known[..at].contains(&Some("--"))
-}
-
-/// The indices of options that request a single thread, which would contradict parallel work.
-fn one_thread(words: &[Option<&str>]) -> Vec<usize> {
-    const JOINED: [&str; 6] = ["-T1", "--threads=1", "-@1", "-j1", "-p1", "--processes=1"];
-    const APART: [&str; 4] = ["-T", "--threads", "-@", "-j"];
-    let is = |at: usize, options: &[&str]| words[at].is_some_and(|word| options.contains(&word));
-    let joined = (0..words.len()).filter(|&at| is(at, &JOINED));
-    let apart = (1..words.len()).filter(|&at| words[at] == Some("1") && is(at - 1, &APART)).flat_map(|at| [at - 1, at]);
-    joined.chain(apart).collect()
-}
-
-/// The words of a command without those options.
-fn without_one_thread(words: &[String]) -> Vec<String> {
-    let known: Vec<Option<&str>> = words.iter().map(|word| Some(word.as_str())).collect();
-    let left_out = one_thread(&known);
-    let kept = words.iter().enumerate().filter(|(at, _)| !left_out.contains(at));
-    kept.map(|(_, word)| word.clone()).collect()
 }
 
 /// Whether a stage reads the output of a process that it started itself. Its standard input is then not the pipeline's
