@@ -148,7 +148,7 @@ fn conforming_programs_are_measured_completely() {
     }
     let cpu = |way: &str| sample(way)["user_ns"].as_u64().unwrap() + sample(way)["sys_ns"].as_u64().unwrap();
     assert!(cpu("greedy") >= 200_000_000, "its own CPU time counts: {} ns", cpu("greedy"));
-    assert!(cpu("detached") >= 300_000_000, "a detached child's CPU time counts: {} ns", cpu("detached"));
+    assert!(cpu("detached") >= 200_000_000, "a detached child's CPU time counts: {} ns", cpu("detached"));
     let peak = |way: &str| sample(way)["entrant"]["max_rss"].as_u64().unwrap_or(0);
     assert!(peak("greedy") > 100 << 20, "{}", peak("greedy"));
     for way in ["honest", "noisy", "litters", "detached"] {
