@@ -19,7 +19,7 @@ use pipemark_shell::{Dialect, Edits, Script, ShellError, program_after_wrappers}
 /// A reader may end before its writer, so a write into a closed pipe changes neither status nor output. At a terminal,
 /// nothing is read.
 const PRELUDE: &str = r#"
-PATH=$HERE/bin; TIMEFORMAT=t; unset IFS; V=; W='w  w'; set -- p1 'p  2'; trap '' PIPE
+PATH=$HERE/bin; TIMEFORMAT=t; unset IFS; V=; W='w  w'; N=W; set -- p1 'p  2'; trap '' PIPE
 nohup() { "$@"; }
 nice() { shift 2; "$@"; }
 env() { shift 2; "$@"; }
