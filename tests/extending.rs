@@ -90,6 +90,27 @@ fn long_a_new_language() {
     }
 }
 
+/// The page's cause is one of pipemark's own.
+#[test]
+fn a_new_cause() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let directory = TempDir::new().unwrap();
+    let commands = follow(PAGE, "A new cause of why", directory.path());
+    let causes = Path::new("crates/pipemark-causes/src/causes");
+    let [shown, own] =
+        [directory.path(), &root].map(|at| fs::read_to_string(at.join(causes).join("incompressible.rs")));
+    assert_eq!(shown.unwrap().trim_end(), own.unwrap().trim_end(), "docs/extending.md shows the file");
+    assert!(fs::read_to_string(root.join(causes).join("mod.rs")).unwrap().contains("&incompressible::CAUSE"));
+    let replay = commands.iter().find_map(|command| command.strip_prefix("pipemark ")).unwrap();
+    let output = Command::new(PIPEMARK).args(replay.split(' ')).current_dir(&root).output().unwrap();
+    let screen = String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
+    let screen = screen.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(
+        screen.contains("xz compresses what gzip has compressed: its output is no smaller than its input."),
+        "{screen}"
+    );
+}
+
 #[test]
 fn a_link_of_your_own() {
     let directory = TempDir::new().unwrap();

@@ -6,6 +6,7 @@ use std::collections::BTreeSet;
 use pipemark_model::ByteSize;
 
 use crate::cause::{Activity, Cause, CycleKind};
+use crate::causes;
 use crate::causes::burst::{self, beyond_pipes, buffer, mebibytes, near_pipe_size};
 use crate::causes::small_pipe::{BOTH_WAIT, bound, bursting, is_read_by_sort, is_tiny};
 use crate::causes::stopped::STOPPED;
@@ -23,10 +24,6 @@ use crate::sentences::{name, percent};
 /// anything.
 const MIN_TUNE_SECONDS: f64 = 12.0;
 
-fn remedy(id: &str, text: impl Into<String>, command: impl Into<String>) -> Remedy {
-    Remedy { id: id.to_owned(), text: text.into(), command: command.into() }
-}
-
 /// The remedies, best first.
 pub fn remedies_for(verdict: &Hypothesis, figures: &PipelineFigures) -> Vec<Remedy> {
     let mut found = Vec::new();
@@ -39,11 +36,15 @@ pub fn remedies_for(verdict: &Hypothesis, figures: &PipelineFigures) -> Vec<Reme
             let is_stopped = |one: &&StageFigures| one.stopped > STOPPED || Some(one.number) == verdict.stage;
             let pids: Vec<String> = figures.stages.iter().filter(is_stopped).map(|one| one.pid.to_string()).collect();
             let command = format!("kill -CONT {}", pids.join(" "));
-            found.push(remedy("cont", "resume the stopped stages with SIGCONT, or with 'fg' in their shell", command));
+            found.push(Remedy::new(
+                "cont",
+                "resume the stopped stages with SIGCONT, or with 'fg' in their shell",
+                command,
+            ));
         }
         Cause::Frozen => {
             let text = "resume the control group: docker unpause, systemctl thaw, or write 0 to its cgroup.freeze; SIGCONT has no effect";
-            found.push(remedy("thaw", text, ""));
+            found.push(Remedy::new("thaw", text, ""));
         }
         Cause::Traced => {
             let tracer = stage.and_then(|stage| stage.tracer.as_deref()).unwrap_or_default();
@@ -52,11 +53,10 @@ pub fn remedies_for(verdict: &Hypothesis, figures: &PipelineFigures) -> Vec<Reme
             } else {
                 format!("run the stage without {tracer}")
             };
-            found.push(remedy("tracer", text, ""));
+            found.push(Remedy::new("tracer", text, ""));
         }
         Cause::RateLimit(_)
-        | Cause::LockQueue
-        | Cause::FileLock
+        | Cause::Declared(_)
         | Cause::Activity(_)
         | Cause::Work(_)
         | Cause::Calls(_)
@@ -67,6 +67,9 @@ pub fn remedies_for(verdict: &Hypothesis, figures: &PipelineFigures) -> Vec<Reme
             if let Some(stage) = stage {
                 let kind = cause.kind();
                 found.extend(remedies::of_stage(stage, cause, figures));
+                if let Cause::Declared(facts) = cause {
+                    found.extend((causes::declaration(facts).remedies)(figures, verdict));
+                }
                 found.extend(stage.peer.as_ref().filter(|_| kind == VerdictKind::Peer).map(remedy_beyond));
                 if kind == VerdictKind::Stage {
                     found.extend(priority_remedy(stage, figures).or_else(|| remedy_of_any_stage(stage)));
@@ -93,7 +96,7 @@ pub fn remedies_for(verdict: &Hypothesis, figures: &PipelineFigures) -> Vec<Reme
         Cause::CpusTaken => {
             found.extend(figures.stages.iter().filter_map(|stage| priority_remedy(stage, figures)));
             let text = "other programs use the CPUs; find them with 'top', then stop them, lower their priority (renice, cpu.weight), or wait";
-            found.push(remedy("cpu-busy", text, ""));
+            found.push(Remedy::new("cpu-busy", text, ""));
         }
         Cause::CpusShared | Cause::CopiesUseCpus => {
             found.extend(remedies::of_less_work(figures));
@@ -101,10 +104,10 @@ pub fn remedies_for(verdict: &Hypothesis, figures: &PipelineFigures) -> Vec<Reme
         }
         Cause::StopSignals => {
             let text = "raise the limit of the program that stops the stage (cpulimit -l), or run the stage without that program";
-            found.push(remedy("cpulimit", text, ""));
+            found.push(Remedy::new("cpulimit", text, ""));
         }
         Cause::CpuQuota => {
-            found.push(remedy(
+            found.push(Remedy::new(
                 "cpu-quota",
                 "raise the CPU limit of the control group (cpu.max, or CPUQuota= in systemd)",
                 "",
@@ -139,8 +142,8 @@ fn remedies_of_ends(pipe: &PipeFigures, cause: Cause, figures: &PipelineFigures)
 /// Points to the process at the other end of a socket or pipe.
 fn remedy_beyond(peer: &PeerFigures) -> Remedy {
     match peer.pid {
-        Some(pid) => remedy("peer", format!("find out what limits {}", peer.name), format!("pipemark why {pid}")),
-        None => remedy("peer", format!("check the CPUs and disks of {}, and the network to it", peer.name), ""),
+        Some(pid) => Remedy::new("peer", format!("find out what limits {}", peer.name), format!("pipemark why {pid}")),
+        None => Remedy::new("peer", format!("check the CPUs and disks of {}, and the network to it", peer.name), ""),
     }
 }
 
@@ -151,14 +154,14 @@ fn priority_remedy(stage: &StageFigures, figures: &PipelineFigures) -> Option<Re
         "{} runs at {priority}, so other programs come first: start it without nice or chrt, or raise its priority (as root: renice, chrt --other)",
         name(figures, stage.number)
     );
-    Some(remedy("cpu-priority", text, ""))
+    Some(Remedy::new("cpu-priority", text, ""))
 }
 
 fn remedy_of_any_stage(stage: &StageFigures) -> Option<Remedy> {
     let text = "this stage competes for its CPUs with other programs or stages; pin it to a CPU of its own (taskset)";
     // A stage with several threads needs more than one CPU.
     let alone = stage.threads <= 1 && stage.cpu.is_none_or(|cpu| cpu < BUSY);
-    (alone && stage.waiting_for_cpu > ALSO).then(|| remedy("cpu-affinity", text, ""))
+    (alone && stage.waiting_for_cpu > ALSO).then(|| Remedy::new("cpu-affinity", text, ""))
 }
 
 /// Whether a larger capacity would help. A pipe that is already large gains nothing, and a socket pair has no capacity.
@@ -182,14 +185,14 @@ fn larger_pipe_remedy(pipe: &PipeFigures, figures: &PipelineFigures, bound: Opti
             let text = format!(
                 "{pipe_text} lets both stages work at the same time{most}; try larger pipes with 'pipemark tune', which runs the pipeline again"
             );
-            remedy("pipe-capacity", text, experiments(figures).unwrap_or_default())
+            Remedy::new("pipe-capacity", text, experiments(figures).unwrap_or_default())
         }
         _ => {
             let text = format!(
                 "{pipe_text} lets both stages work at the same time{most}; try it with 'pipemark tune', which keeps it if it helps; for later runs, put 'pipemark relay --capacity 1m' between the two stages"
             );
             let pid = figures.stages[pipe.to - 1].pid;
-            remedy("pipe-capacity", text, format!("pipemark tune {pid}"))
+            Remedy::new("pipe-capacity", text, format!("pipemark tune {pid}"))
         }
     }
 }
@@ -207,7 +210,7 @@ fn remedy_beside(stage: &StageFigures, figures: &PipelineFigures) -> Option<Reme
         percent(pipe.writer_waits),
         percent(pipe.reader_waits)
     );
-    Some(remedy("pipe-capacity-too", text, ""))
+    Some(Remedy::new("pipe-capacity-too", text, ""))
 }
 
 /// A buffer larger than a pipe, between the two stages. `pipemark relay --buffer` takes less time and CPU than mbuffer:
@@ -219,35 +222,35 @@ fn burst_buffer_remedy(pipe: &PipeFigures, figures: &PipelineFigures) -> Remedy 
     let text = format!("a {mebibytes} MiB buffer {between} absorbs bursts that are too large for a pipe");
     let relay = format!("pipemark relay --buffer {mebibytes}m");
     match with_stage_between(figures, pipe.from, pipe.to, &relay) {
-        Some(command) if command.remark.is_empty() => remedy("burst-relay-buffer", text, command.text),
-        Some(command) => remedy("burst-relay-buffer", format!("{text} {}", command.remark), command.text),
-        None => remedy("burst-relay-buffer", format!("{text}: put '{relay}' between the two stages"), ""),
+        Some(command) if command.remark.is_empty() => Remedy::new("burst-relay-buffer", text, command.text),
+        Some(command) => Remedy::new("burst-relay-buffer", format!("{text} {}", command.remark), command.text),
+        None => Remedy::new("burst-relay-buffer", format!("{text}: put '{relay}' between the two stages"), ""),
     }
 }
 
 fn deadlock_remedy(kind: CycleKind) -> Remedy {
     match kind {
-        CycleKind::StandardError => remedy(
+        CycleKind::StandardError => Remedy::new(
             "communicate",
             "read standard output and standard error concurrently (in Python: communicate(), or a thread for each), or redirect standard error (2>FILE, stderr=DEVNULL)",
             "",
         ),
-        CycleKind::OwnWriteEnd | CycleKind::WriteEnd => remedy(
+        CycleKind::OwnWriteEnd | CycleKind::WriteEnd => Remedy::new(
             "close-write-end",
             "close the write end in each process that only reads (close() after fork, O_CLOEXEC, or 'exec N>&-' in a shell)",
             "",
         ),
-        CycleKind::Answers => remedy(
+        CycleKind::Answers => Remedy::new(
             "stdbuf-coprocess",
             "the child keeps its answer in its output buffer; run the child under stdbuf -oL, or with its option for line buffering",
             "",
         ),
-        CycleKind::Fifos => remedy(
+        CycleKind::Fifos => Remedy::new(
             "fifo-order",
             "open the FIFOs in the same order in all processes, or open one of them for reading and writing (exec 3<>FIFO)",
             "",
         ),
-        CycleKind::FileLock | CycleKind::Other => remedy(
+        CycleKind::FileLock | CycleKind::Other => Remedy::new(
             "read-while-writing",
             "make one process read while it writes (with a thread or poll), or put a file between the processes; a pipe holds only 64 KiB",
             "",
@@ -260,9 +263,9 @@ fn more_cpus_remedy(figures: &PipelineFigures) -> Remedy {
     let all = figures.limits.cpus;
     if bound < all {
         let text = format!("some stages are restricted to {bound} of {all} CPUs (taskset, cpuset); let them use all");
-        remedy("more-cpus", text, "")
+        Remedy::new("more-cpus", text, "")
     } else {
-        remedy("more-cpus", "add CPUs, or reduce the number of threads of some stages", "")
+        Remedy::new("more-cpus", "add CPUs, or reduce the number of threads of some stages", "")
     }
 }
 
@@ -289,5 +292,5 @@ fn pipe_limit_remedy(figures: &PipelineFigures) -> Option<Remedy> {
             "the pipe from {from} to {to} holds only {capacity} instead of {default}: a program set its capacity, or this user's pipes had reached the limit /proc/sys/fs/pipe-user-pages-soft when it was created"
         )
     };
-    Some(remedy("pipe-user-pages", text, "sudo sysctl fs.pipe-user-pages-soft=65536"))
+    Some(Remedy::new("pipe-user-pages", text, "sudo sysctl fs.pipe-user-pages-soft=65536"))
 }

@@ -7,7 +7,7 @@ use serde::Deserialize;
 use crate::report::VerdictKind;
 
 /// A cause. Causes that come first are more specific, or affect more than one stage.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Cause {
     /// Processes wait for each other in a cycle.
     Deadlock(CycleKind),
@@ -40,10 +40,8 @@ pub enum Cause {
     Idle,
     /// A stage limits its rate on purpose.
     RateLimit(Activity),
-    /// The processes of a stage wait for each other's file lock.
-    LockQueue,
-    /// A stage waits for a file lock that another program holds.
-    FileLock,
+    /// A cause that one file declares as a whole; see `causes::DECLARED`.
+    Declared(&'static CauseFacts),
     /// Small reads or writes.
     Calls(CallKind),
     /// A stage starts processes all the time.
@@ -69,6 +67,30 @@ pub enum Cause {
     Balanced,
     /// Too few samples at the ends of a pipe.
     TooShort,
+}
+
+/// What a cause is called wherever it occurs.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct CauseFacts {
+    /// The cause in JSON. It names no program or host, and doesn't change with the wording of sentences.
+    pub words: &'static str,
+    /// A short reason in JSON.
+    pub reason: &'static str,
+    pub kind: VerdictKind,
+    /// The names by which the table of remedies knows the cause; none if its remedies don't depend on the program.
+    pub names: &'static [CauseName],
+    pub part: PartOf,
+}
+
+/// Where the judge looks for a cause.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum PartOf {
+    /// It is a part of a stage's work. If it explains most of the work of the stage that gains most, it is preferred to
+    /// what this stage is busy with.
+    Work,
+    /// It is a wait with a known reason. Of the stage that gains most, it comes before bursts, which look the same to
+    /// its neighbours.
+    Wait,
 }
 
 /// The kind of a cycle of waits.
@@ -140,6 +162,8 @@ pub enum Activity {
 pub enum CauseName {
     #[serde(rename = "computing")]
     Computing,
+    #[serde(rename = "incompressible input")]
+    Incompressible,
     #[serde(rename = "sleeping")]
     Sleeping,
     #[serde(rename = "waiting")]
@@ -249,9 +273,8 @@ impl Cause {
             }
             Cause::Outside(_) | Cause::Peer(_) => VerdictKind::Peer,
             Cause::Held(_) => VerdictKind::Held,
-            Cause::RateLimit(_) | Cause::LockQueue | Cause::FileLock | Cause::Activity(_) | Cause::Work(_) => {
-                VerdictKind::Stage
-            }
+            Cause::RateLimit(_) | Cause::Activity(_) | Cause::Work(_) => VerdictKind::Stage,
+            Cause::Declared(facts) => facts.kind,
             Cause::Calls(_) => VerdictKind::Calls,
             Cause::Starts => VerdictKind::Starts,
             Cause::TinyPipe | Cause::SmallPipe => VerdictKind::Pipe,
@@ -285,7 +308,7 @@ impl Cause {
             Cause::Held(HeldKind::Filling) => "filling its buffer",
             Cause::Held(HeldKind::Buffering) => "output buffered (held)",
             Cause::RateLimit(_) => "rate limit on purpose",
-            Cause::LockQueue | Cause::FileLock => "waiting for a file lock",
+            Cause::Declared(facts) => facts.words,
             Cause::Calls(CallKind::ReadsAndWrites) => "small reads and writes",
             Cause::Calls(CallKind::Writes) => "small writes",
             Cause::Calls(CallKind::OneByteReads) => "reads of one byte",
@@ -316,7 +339,7 @@ impl Cause {
             Cause::Held(HeldKind::Storing) => "storing all input",
             Cause::Held(HeldKind::Buffering) => "output buffered",
             Cause::RateLimit(work) => work.words(),
-            Cause::LockQueue | Cause::FileLock => "waiting for a lock",
+            Cause::Declared(facts) => facts.reason,
             Cause::TinyPipe => "small pipe",
             Cause::Bursts | Cause::SmallPipe => "bursts",
             other => other.words(),
@@ -333,7 +356,7 @@ impl Cause {
             Cause::Activity(Activity::Children) => &[CauseName::Children, CauseName::Waiting],
             Cause::Activity(Activity::Other) => &[CauseName::Other, CauseName::Waiting],
             Cause::Activity(Activity::WaitingForCpu | Activity::Terminal | Activity::Lock) => &[CauseName::Waiting],
-            Cause::LockQueue | Cause::FileLock => &[CauseName::FileLock, CauseName::Waiting],
+            Cause::Declared(facts) => facts.names,
             Cause::RateLimit(_) => &[CauseName::RateLimit],
             Cause::Calls(CallKind::Writes) => &[CauseName::SmallWrites, CauseName::SmallCalls],
             Cause::Calls(CallKind::Reads) => &[CauseName::SmallReads, CauseName::SmallCalls],
@@ -377,7 +400,7 @@ impl Cause {
     }
 }
 
-/// All causes, each kind once.
+/// All causes but those of one file, each kind once.
 #[cfg(test)]
 pub(crate) fn all_causes() -> Vec<Cause> {
     let works = [
@@ -434,8 +457,6 @@ pub(crate) fn all_causes() -> Vec<Cause> {
         Cause::UnseenOutput,
         Cause::Idle,
         Cause::RateLimit(Activity::Sleep),
-        Cause::LockQueue,
-        Cause::FileLock,
         Cause::Starts,
         Cause::TinyPipe,
         Cause::Bursts,

@@ -10,6 +10,11 @@ use crate::exact_text::ExactText;
 use crate::interval::{EndWaits, Interval, PipeCounts, StageCounts};
 use crate::report::{PipeFigures, StageFigures};
 
+/// Formats a share in whole per cent.
+pub fn percent(share: f64) -> String {
+    format!("{:.0} %", share * 100.0)
+}
+
 /// The figures of a pipeline in an interval, from which a verdict is found.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct PipelineFigures {

@@ -4,12 +4,22 @@
 use crate::cause::Cause;
 use crate::figures::PipelineFigures;
 use crate::model::Model;
-use crate::report::{Certainty, GainRange, Quality};
+use crate::report::{Certainty, GainRange, Quality, StageFigures};
 
 /// What causes are assessed from.
 pub struct Scene<'f> {
     pub figures: &'f PipelineFigures,
     pub model: Model<'f>,
+}
+
+impl<'f> Scene<'f> {
+    /// The stage that is named for a claim.
+    ///
+    /// # Panics
+    /// When the claim is about no stage.
+    pub fn stage(&self, found: &Hypothesis) -> &'f StageFigures {
+        &self.figures.stages[found.stage.expect("a claim about a stage") - 1]
+    }
 }
 
 /// A claim that a cause limits the pipeline.

@@ -2,7 +2,7 @@
 //! explain it as a whole. Then the place is chosen by gain, and inside it the most specific cause that explains most of
 //! the place's time. If two places can't be distinguished, both are named.
 
-use crate::cause::{Activity, Cause};
+use crate::cause::{Activity, Cause, PartOf};
 use crate::causes::small_pipe::bursting;
 use crate::causes::work::ALSO;
 use crate::causes::{calls, work};
@@ -87,7 +87,7 @@ pub const PRECEDENCE: [Precedence; 6] = [
     Precedence {
         name: "on purpose, locks",
         why: "the longest wait of the slowest stage has a known reason, which looks like bursts to its neighbours",
-        causes: |cause| matches!(cause, Cause::RateLimit(_) | Cause::LockQueue | Cause::FileLock),
+        causes: |cause| matches!(cause, Cause::RateLimit(_)) || is_known_wait(cause),
         holds: |scene, found| found.stage == Some(scene.model.order[0].number),
         of_whole: false,
     },
@@ -109,6 +109,10 @@ pub fn first_by_precedence(scene: &Scene, all: &[Hypothesis], of_whole: bool) ->
         let overhead = |cause| matches!(cause, Cause::Calls(_) | Cause::Starts);
         Some(most_specific(scene, all, overhead).filter(|_| is_overhead).unwrap_or(found))
     })
+}
+
+fn is_known_wait(cause: Cause) -> bool {
+    matches!(cause, Cause::Declared(facts) if facts.part == PartOf::Wait)
 }
 
 /// Whether a cause is a part of a stage's work, more specific than what the stage is busy with.
@@ -270,7 +274,9 @@ pub fn why_not(scene: &Scene, chosen: &Hypothesis, found: &Hypothesis) -> &'stat
         (_, Some(_)) if matches!(chosen.cause, Cause::Bursts | Cause::SmallPipe) => "works in turn with the other end",
         (Cause::Work(_), Some(_)) if found.payer == chosen.payer && found.payer.is_some() => "part of it",
         (Cause::Activity(_), Some(_)) if found.payer == chosen.payer && found.payer.is_some() => "less specific",
-        (Cause::Calls(_) | Cause::Starts | Cause::Peer(_), _) if found.explains < EXPLAINS => "explains too little",
+        (Cause::Calls(_) | Cause::Starts | Cause::Peer(_) | Cause::Declared(_), _) if found.explains < EXPLAINS => {
+            "explains too little"
+        }
         (_, Some(stage)) if !scene.model.is_near_top(stage, BALANCED) => "gains less",
         (Cause::Bursts | Cause::SmallPipe | Cause::TinyPipe, _) => "a faster stage gains more",
         (Cause::Activity(Activity::Hidden), _) => "can't be sampled",

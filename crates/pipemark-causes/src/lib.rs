@@ -10,6 +10,7 @@ pub mod cause;
 pub mod causes;
 mod commands;
 mod conclusion;
+mod declaration;
 pub mod evidence;
 pub mod exact_text;
 mod figures;

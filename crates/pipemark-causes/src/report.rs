@@ -45,7 +45,7 @@ pub struct PipelineReport {
 }
 
 /// The kind of bottleneck.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum VerdictKind {
@@ -167,6 +167,12 @@ pub struct Remedy {
     pub text: String,
     /// A command for the shell; empty if there is none.
     pub command: String,
+}
+
+impl Remedy {
+    pub fn new(id: &str, text: impl Into<String>, command: impl Into<String>) -> Remedy {
+        Remedy { id: id.to_owned(), text: text.into(), command: command.into() }
+    }
 }
 
 /// A period with its verdict.

@@ -11,6 +11,7 @@ use crate::causes::work::{ALSO, activities};
 use crate::causes::{self, burst, calls, cpu_shortage, idle, peer, starts, work};
 use crate::evidence::{FileLock, PeerFigures, WaitCycle, WaitStep};
 use crate::figures::PipelineFigures;
+pub use crate::figures::percent;
 use crate::hypothesis::{Hypothesis, Scene};
 use crate::judge;
 use crate::model::{busy, is_work_of_children, working_share};
@@ -20,11 +21,6 @@ use crate::report::{PipeFigures, StageFigures};
 /// The name of a stage, followed by its number if other stages have the same name.
 pub fn name(figures: &PipelineFigures, number: usize) -> String {
     figures.name_of(number)
-}
-
-/// Formats a share in whole per cent.
-pub fn percent(share: f64) -> String {
-    format!("{:.0} %", share * 100.0)
 }
 
 /// Formats calls per second, abbreviated.
@@ -137,15 +133,7 @@ pub fn text(scene: &Scene, found: &Hypothesis) -> String {
             programs::rate_limit(&stage.words).unwrap_or_default(),
             percent(limit_waits(stage))
         ),
-        Cause::LockQueue => format!(
-            "{own} holds the pipeline back: for {} of the time, more of its processes are waiting for a file lock than are running.",
-            percent(stage.queued)
-        ),
-        Cause::FileLock => {
-            let share = percent(stage.lock + stage.sleep);
-            let (path, pid, holder) = stage.locked_by.clone().unwrap_or_default();
-            format!("{own} waits {share} of the time for a lock on {path}, which {holder} (PID {pid}) holds.")
-        }
+        Cause::Declared(facts) => (causes::declaration(facts).sentence)(scene, found),
         Cause::Calls(kind) => {
             let calls = calls_of(stage, kind).unwrap_or(SmallCalls { bytes: 0.0, per_second: 0.0 });
             let writes = calls::is_by_writes(stage, kind);

@@ -1,6 +1,8 @@
 //! One file for each cause, or group of causes that are assessed together. Each says what speaks for it, whatever else
 //! may be true; `judge` compares.
 
+use crate::cause::CauseFacts;
+use crate::declaration::Declaration;
 use crate::hypothesis::{Hypothesis, Scene};
 
 pub mod burst;
@@ -9,6 +11,7 @@ pub mod cpu_shortage;
 pub mod deadlock;
 mod held;
 pub mod idle;
+mod incompressible;
 mod kind_of_work;
 mod locks;
 mod outside;
@@ -21,8 +24,19 @@ pub mod work;
 
 pub use held::{filling_option, held_bytes, holds, source_without_end, stages_that_keep_output};
 
-/// All causes. A new cause is a file and a row here.
-const CAUSES: [fn(&Scene) -> Vec<Hypothesis>; 14] = [
+/// The causes that one file declares as a whole. A new cause is such a file and a row here.
+pub static DECLARED: [&Declaration; 3] = [&locks::QUEUE, &locks::OF_OTHERS, &incompressible::CAUSE];
+
+/// The declaration that has these facts.
+///
+/// # Panics
+/// When the declaration is missing in [`DECLARED`], so that the cause was never assessed.
+pub fn declaration(facts: &CauseFacts) -> &'static Declaration {
+    DECLARED.iter().find(|declaration| std::ptr::eq(&declaration.facts, facts)).expect("a cause of the table")
+}
+
+/// All other causes.
+const CAUSES: [fn(&Scene) -> Vec<Hypothesis>; 13] = [
     deadlock::assess,
     stopped::assess,
     cpu_shortage::assess,
@@ -30,7 +44,6 @@ const CAUSES: [fn(&Scene) -> Vec<Hypothesis>; 14] = [
     held::assess,
     idle::assess,
     rate_limit::assess,
-    locks::assess,
     calls::assess,
     starts::assess,
     small_pipe::assess,
@@ -41,5 +54,6 @@ const CAUSES: [fn(&Scene) -> Vec<Hypothesis>; 14] = [
 
 /// All hypotheses about a pipeline.
 pub fn assess(scene: &Scene) -> Vec<Hypothesis> {
-    CAUSES.iter().flat_map(|assess| assess(scene)).collect()
+    let declared = DECLARED.iter().map(|declaration| declaration.assess);
+    CAUSES.into_iter().chain(declared).flat_map(|assess| assess(scene)).collect()
 }
