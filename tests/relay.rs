@@ -151,7 +151,7 @@ fn errors_are_reported() {
         (&["--capacity", "0"][..], "out of range"),
         (&["--capacity", "huge"], "is not a size"),
         (&["--method", "magic"], "read-write"),
-        (&["file"], "unexpected argument"),
+        (&["--nosuch"], "unexpected argument"),
     ] {
         let output = relay(words).stdin(Stdio::null()).output().unwrap();
         assert_eq!(output.status.code(), Some(2), "{words:?}");

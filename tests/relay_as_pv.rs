@@ -529,3 +529,61 @@ fn invalid_options_are_refused() {
         assert!(stderr.contains(expected), "{words:?}: {stderr}");
     }
 }
+
+#[test]
+fn files_are_passed_on_one_after_the_other() {
+    let directory = tempfile::tempdir().unwrap();
+    let large = content(3_000_000);
+    fs::write(directory.path().join("large"), &large).unwrap();
+    fs::write(directory.path().join("small"), "small\n").unwrap();
+    let run = |words: &[&str]| {
+        let mut child = relay(words)
+            .current_dir(&directory)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        // The relay of other files may have closed it.
+        let _ = child.stdin.take().unwrap().write_all(b"standard input\n");
+        child.wait_with_output().unwrap()
+    };
+    for options in [&[][..], &["--buffer", "64k"], &["--limit", "1g"], &["--progress"]] {
+        let of = |files: &[&str]| run(&[options, files].concat());
+        assert!(of(&["large"]).stdout == large, "{options:?}");
+        assert!(
+            of(&["small", "large", "small"]).stdout == [b"small\n", &large[..], b"small\n"].concat(),
+            "{options:?}"
+        );
+        assert_eq!(of(&["-", "small"]).stdout, b"standard input\nsmall\n", "{options:?}");
+        assert_eq!(of(&["small", "nosuch"]).stdout, b"", "nothing is passed on if a file can't be opened");
+    }
+    let progress = run(&["--progress=json", "--name", "copy", "small", "large"]);
+    let last = lines(&progress).pop().unwrap();
+    assert_eq!((&last["size"], &last["name"]), (&3_000_006.into(), &"copy".into()));
+    // The output would grow as long as it is read.
+    let words = ["large", "small"];
+    let output = File::options().append(true).open(directory.path().join("small")).unwrap();
+    let output = relay(&words).current_dir(&directory).stdin(Stdio::null()).stdout(output).output().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("small is the output too"), "{output:?}");
+    assert_eq!(fs::read(directory.path().join("small")).unwrap(), b"small\n");
+    // A directory can be opened, but not read.
+    let output = run(&["small", "."]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(String::from_utf8_lossy(&output.stderr).contains(". could not be read: Is a directory"), "{output:?}");
+}
+
+#[test]
+fn a_call_as_with_pv_or_mbuffer_passes_on_all_bytes() {
+    let bytes = content(100_000);
+    for words in
+        [&["-q"][..], &["-pterb"], &["-qL", "1g"], &["-s", "100k", "-i", "0.2"], &["-q", "-m", "1m", "-P", "50"]]
+    {
+        let output = pipe_through(words, &bytes, 4096);
+        assert!(output.status.success() && output.stdout == bytes, "{words:?}: {output:?}");
+    }
+    let output = pipe_through(&["-m", "1m", "-b", "10"], b"", 1);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("mbuffer's -b: use --buffer SIZE"), "{output:?}");
+}

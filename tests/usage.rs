@@ -262,3 +262,32 @@ fn an_unreadable_suite_is_named() {
         assert!(text(&output.stderr).contains(expected), "{path}: {}", text(&output.stderr));
     }
 }
+
+#[test]
+fn wrong_calls_of_beginners_are_answered() {
+    for (words, answer) in [
+        (&["run", "--quick"][..], "'pipemark run quick'"),
+        (&["gen", "--size", "1g"], "'pipemark gen 1g'"),
+        (&["sink", "--verify"], "pipemark sink --verify log:7"),
+        (&["ab"], "an example: pipemark ab -- '"),
+        (&["compare"], "an example: pipemark run quick"),
+        (&["ab", "--min-runs", "5", "true"], "hyperfine's --min-runs: use --runs N"),
+        (&["ab", "-m", "5", "true"], "hyperfine's -m: use --runs N"),
+        (&["ab", "--export-csv", "x.csv", "true"], "hyperfine's --export-csv: use --csv"),
+        (&["relay", "-S", "-s", "1m"], "pv's -S: put 'head -c SIZE'"),
+        (&["relay", "-m", "1g", "-s", "64k"], "mbuffer's -s: a block size isn't needed"),
+    ] {
+        let output = pipemark(words);
+        assert_eq!((output.status.code(), output.stdout.len()), (Some(2), 0), "{words:?}");
+        assert!(text(&output.stderr).contains(answer), "{words:?}: {}", text(&output.stderr));
+    }
+}
+
+#[test]
+fn a_pipeline_without_a_verb_is_explained_by_why() {
+    let output = pipemark(&["seq 3000000 | sort -rn | tail -n 1"]);
+    assert_eq!((output.status.code(), text(&output.stdout).as_str()), (Some(0), "1\n"));
+    assert!(text(&output.stderr).starts_with("pipemark: no verb, so this is 'pipemark why'\n"));
+    // A bar in quotes is no pipeline.
+    assert_eq!(pipemark(&["grep 'a|b'"]).status.code(), Some(2));
+}

@@ -562,6 +562,7 @@ Register-ArgumentCompleter -Native -CommandName 'pipemark' -ScriptBlock {
             [CompletionResult]::new('--stop-at', '--stop-at', [CompletionResultType]::ParameterName, 'Once the buffer is full, read again only when it is at most PERCENT full [default: 100]')
             [CompletionResult]::new('--progress', '--progress', [CompletionResultType]::ParameterName, 'Show elapsed time, bytes delivered, rate and time left: one line on a terminal, otherwise a line per interval')
             [CompletionResult]::new('--interval', '--interval', [CompletionResultType]::ParameterName, 'Update progress every TIME [default: 1s]')
+            [CompletionResult]::new('--name', '--name', [CompletionResultType]::ParameterName, 'Begin lines of progress with NAME')
             [CompletionResult]::new('--size', '--size', [CompletionResultType]::ParameterName, 'Expected number of bytes, for percentage and time left [default: the rest of the input, if it is a file]')
             [CompletionResult]::new('--limit', '--limit', [CompletionResultType]::ParameterName, 'Pass at most RATE bytes per second, such as 20m')
             [CompletionResult]::new('--set', '--set', [CompletionResultType]::ParameterName, 'Change the limit of the running relay PID, which must have been started with --limit')

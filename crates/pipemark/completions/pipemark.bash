@@ -1372,7 +1372,7 @@ _pipemark() {
             return 0
             ;;
         pipemark__subcmd__relay)
-            opts="-h --capacity --method --stats --buffer --start-at --stop-at --progress --interval --size --limit --set --help"
+            opts="-h --capacity --method --stats --buffer --start-at --stop-at --progress --interval --name --size --limit --set --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1403,6 +1403,10 @@ _pipemark() {
                     return 0
                     ;;
                 --interval)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --name)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;

@@ -531,6 +531,7 @@ set edit:completion:arg-completer[pipemark] = {|@words|
             cand --stop-at 'Once the buffer is full, read again only when it is at most PERCENT full [default: 100]'
             cand --progress 'Show elapsed time, bytes delivered, rate and time left: one line on a terminal, otherwise a line per interval'
             cand --interval 'Update progress every TIME [default: 1s]'
+            cand --name 'Begin lines of progress with NAME'
             cand --size 'Expected number of bytes, for percentage and time left [default: the rest of the input, if it is a file]'
             cand --limit 'Pass at most RATE bytes per second, such as 20m'
             cand --set 'Change the limit of the running relay PID, which must have been started with --limit'

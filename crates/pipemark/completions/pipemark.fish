@@ -608,6 +608,7 @@ complete -c pipemark -n "__fish_pipemark_using_subcommand relay" -l stop-at -d '
 complete -c pipemark -n "__fish_pipemark_using_subcommand relay" -l progress -d 'Show elapsed time, bytes delivered, rate and time left: one line on a terminal, otherwise a line per interval' -r -f -a "text\t'Text for people to read'
 json\t'One JSON object per line; units: bytes, nanoseconds, bytes per second'"
 complete -c pipemark -n "__fish_pipemark_using_subcommand relay" -l interval -d 'Update progress every TIME [default: 1s]' -r
+complete -c pipemark -n "__fish_pipemark_using_subcommand relay" -l name -d 'Begin lines of progress with NAME' -r
 complete -c pipemark -n "__fish_pipemark_using_subcommand relay" -l size -d 'Expected number of bytes, for percentage and time left [default: the rest of the input, if it is a file]' -r
 complete -c pipemark -n "__fish_pipemark_using_subcommand relay" -l limit -d 'Pass at most RATE bytes per second, such as 20m' -r
 complete -c pipemark -n "__fish_pipemark_using_subcommand relay" -l set -d 'Change the limit of the running relay PID, which must have been started with --limit' -r

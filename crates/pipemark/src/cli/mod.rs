@@ -13,6 +13,7 @@ mod choices;
 mod compare;
 mod completions;
 mod cpu_pairs;
+mod dialect;
 mod entrants;
 mod r#gen;
 mod help;
@@ -36,12 +37,15 @@ mod schedule_flags;
 mod sink;
 mod suite_file;
 
+use std::collections::BTreeMap;
 use std::ffi::OsString;
+use std::os::unix::ffi::OsStrExt;
 
-use clap::error::{ContextKind, ContextValue};
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Arg, Args, Command, CommandFactory, FromArgMatches, Parser, Subcommand, value_parser};
 use pipemark_console::{Destination, ExitError, VerbResult, finish, say};
 use pipemark_model::nearest;
+use pipemark_shell::{Dialect, Script};
 
 use completions::CompletedShell;
 use output::{save_experiments, save_watched_report};
@@ -179,6 +183,62 @@ pub fn command() -> Command {
     ))
 }
 
+/// The options of a verb: each letter and long name, and whether it must have a value.
+type OptionNames = BTreeMap<Vec<u8>, bool>;
+
+fn own_options_of(single_verb: &Command) -> OptionNames {
+    let mut names = OptionNames::new();
+    for arg in single_verb.get_subcommands().flat_map(Command::get_arguments).filter(|arg| !arg.is_positional()) {
+        let takes_value = match arg.get_num_args() {
+            Some(values) => values.min_values() > 0,
+            None => arg.get_action().takes_values(),
+        };
+        let long = arg.get_long_and_visible_aliases().unwrap_or_default();
+        names.extend(long.into_iter().map(|name| (name.as_bytes().to_vec(), takes_value)));
+        names.extend(arg.get_short().map(|letter| (letter.to_string().into_bytes(), takes_value)));
+    }
+    names
+}
+
+#[cfg(test)]
+fn own_options(verb: &str) -> OptionNames {
+    own_options_of(&Verb::single_verb_command(verb).expect("a verb"))
+}
+
+/// Adds `why` to a call that has a pipeline instead of a verb.
+fn with_why(mut words: Vec<OsString>) -> Vec<OsString> {
+    let is_pipeline = |word: &OsString| {
+        let text = word.as_bytes();
+        let script = text.contains(&b'|').then(|| Script::parse(text, Dialect::Bash));
+        script.and_then(Result::ok).is_some_and(|script| script.pipeline().is_some_and(|one| one.stages.len() > 1))
+    };
+    if words.get(1).is_some_and(is_pipeline) {
+        say("pipemark: no verb, so this is 'pipemark why'");
+        words.insert(1, "why".into());
+    }
+    words
+}
+
+/// What was probably meant by wrong calls: the verb, a word of the call or an empty one for any, and the answer.
+const HINTS: [(&str, &str, &str); 6] = [
+    ("run", "--quick", "'pipemark run quick' runs the suite quick; 'pipemark list suites' lists all"),
+    ("gen", "--size", "the size is an argument, as in 'pipemark gen 1g', or --total"),
+    ("sink", "--verify", "an example: pipemark gen log:7 --total 1g | pipemark sink --verify log:7"),
+    ("ab", "", "an example: pipemark ab -- 'sort -u access.log' -- 'sort access.log | uniq'"),
+    ("compare", "", "an example: pipemark run quick; pipemark run quick; pipemark compare previous last"),
+    ("why", "", "an example: pipemark why 'zcat access.log.gz | grep -v bot | sort'"),
+];
+
+/// The hint for a wrong call; `None` if there is none.
+fn hint(error: &clap::Error, words: &[OsString]) -> Option<&'static str> {
+    let missing = matches!(error.kind(), ErrorKind::MissingRequiredArgument | ErrorKind::TooFewValues);
+    let fits = |(verb, word, _): &&(&str, &str, &str)| {
+        words.get(1).is_some_and(|typed| typed == verb)
+            && if word.is_empty() { missing } else { words.iter().any(|typed| typed == word) }
+    };
+    HINTS.iter().find(fits).map(|(.., answer)| *answer)
+}
+
 /// Adds the verb that was probably meant. clap makes no suggestion for words as short as `wy`.
 fn with_nearest_verb(mut error: clap::Error, words: &[OsString]) -> clap::Error {
     let Some(ContextValue::String(typed)) = error.get(ContextKind::InvalidSubcommand) else { return error };
@@ -207,13 +267,20 @@ pub fn main(words: Vec<OsString>) -> u8 {
     if let Some((name, replacement)) = DROPPED.iter().find(|(name, _)| first == Some(name)) {
         return finish(Err(ExitError::usage(format_args!("the verb '{name}' was removed; use {replacement}"))));
     }
+    let words = with_why(words);
+    let first = words.get(1).and_then(|word| word.to_str());
+    let single_verb = first.and_then(Verb::single_verb_command);
+    let own = single_verb.as_ref().map(own_options_of).unwrap_or_default();
+    let words = match dialect::translate(words.clone(), &|name| own.get(name).copied()) {
+        Ok(words) => words,
+        Err(error) => return finish(Err(error)),
+    };
     // On bad usage, clap exits with code 2. For these verbs, code 2 would be mistaken for the pipeline's exit code.
     let own_failure = words
         .get(1)
         .is_some_and(|verb| ["why", "watch", "tune"].iter().any(|own| verb == own))
         .then_some(i32::from(pipemark_watch::verbs::why::FAILED));
     // Describing all verbs takes nearly as long as cat takes to start, so only errors and help describe all of them.
-    let single_verb = first.and_then(Verb::single_verb_command);
     let matches = single_verb.and_then(|verb| verb.try_get_matches_from(&words).ok());
     let all = || command().try_get_matches_from(&words).map_err(|error| with_nearest_verb(error, &words));
     let matches = matches.map_or_else(all, Ok);
@@ -224,7 +291,13 @@ pub fn main(words: Vec<OsString>) -> u8 {
     let (verb, shell) = parsed.unwrap_or_else(|error| {
         let code = own_failure.filter(|_| error.use_stderr()).unwrap_or(error.exit_code());
         match error.use_stderr() {
-            true => say(error.render().to_string().replacen("error: ", "pipemark: ", 1).trim_end()),
+            true => {
+                let text = error.render().to_string().replacen("error: ", "pipemark: ", 1);
+                match hint(&error, &words) {
+                    Some(hint) => say(format_args!("{}\n\n{hint}", text.trim_end())),
+                    None => say(text.trim_end()),
+                }
+            }
             false => {
                 if let Err(failure) = error.print() {
                     std::process::exit(finish(Err(failure.into())).into());

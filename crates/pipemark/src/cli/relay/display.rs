@@ -25,8 +25,10 @@ pub enum ProgressForm {
 pub(super) const REPORT_TIME: Duration = Duration::from_secs(1);
 
 /// Options of the display.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub struct DisplayOptions {
+    /// What lines begin with; `None` for nothing.
+    pub name: Option<String>,
     pub form: ProgressForm,
     pub interval: Duration,
     /// Total bytes expected; `None` if unknown.
@@ -51,7 +53,7 @@ impl Display {
         let ((end, ended), (printing, printed)) = (channel(), channel());
         let handle = handle.clone();
         own_descriptors::spawn(move || {
-            show(&handle, options, &ended);
+            show(&handle, &options, &ended);
             drop(printing);
         })?;
         Ok(Display { end: Some(end), printed })
@@ -67,7 +69,7 @@ impl Drop for Display {
     }
 }
 
-fn show(handle: &RelayHandle, options: DisplayOptions, ended: &Receiver<()>) {
+fn show(handle: &RelayHandle, options: &DisplayOptions, ended: &Receiver<()>) {
     let mut line = Progress::new(options.form == ProgressForm::Json);
     let counts = || Counts::now(handle, options.buffer.is_some());
     let mut pace = Rates::new(counts());
@@ -162,15 +164,15 @@ impl Rates {
 }
 
 /// The state to show.
-struct State {
+struct State<'o> {
     elapsed: Duration,
     counts: Counts,
     rates: [f64; 3],
-    options: DisplayOptions,
+    options: &'o DisplayOptions,
     over: bool,
 }
 
-impl State {
+impl State<'_> {
     /// More than 100 if the size was too small.
     fn percent(&self) -> Option<f64> {
         let size = self.options.size.filter(|&size| size > 0)?;
@@ -191,8 +193,13 @@ impl State {
         if self.over { [mean(self.counts.read), mean(self.counts.written)] } else { [in_rate, out_rate] }
     }
 
-    /// The line of text, such as `12 s  1.20 GiB delivered  102 MiB/s  45.1 %  14 s left`.
     fn text(&self) -> String {
+        let text = self.figures();
+        self.options.name.as_ref().map_or_else(|| text.clone(), |name| format!("{name}: {text}"))
+    }
+
+    /// The figures of a line, such as `12 s  1.20 GiB delivered  102 MiB/s  45.1 %  14 s left`.
+    fn figures(&self) -> String {
         let Counts { read, written, delivered, .. } = self.counts;
         let [in_rate, out_rate] = self.shown_rates().map(|rate| Throughput(rate).to_string());
         if self.over {
@@ -220,6 +227,7 @@ impl State {
         let Counts { read, written, delivered, .. } = self.counts;
         let [in_rate, out_rate] = self.shown_rates();
         serde_json::json!({
+            "name": self.options.name,
             "elapsed_ns": Nanos::from(self.elapsed).0,
             "read": read,
             "written": written,
@@ -252,12 +260,20 @@ fn time(time: Duration) -> String {
 mod tests {
     use super::*;
 
-    fn state(read: u64, written: u64, delivered: Option<u64>, size: Option<u64>, buffer: Option<u64>) -> State {
+    fn state(
+        read: u64,
+        written: u64,
+        delivered: Option<u64>,
+        size: Option<u64>,
+        buffer: Option<u64>,
+    ) -> State<'static> {
         let begin = Instant::now();
         let counts = |at, read, written, delivered| Counts { at, read, written, delivered };
         let mut rates = Rates::new(counts(begin, 0, 0, delivered.map(|_| 0)));
         let now = counts(begin + Duration::from_secs(10), read, written, delivered);
-        let options = DisplayOptions { form: ProgressForm::Text, interval: Duration::from_secs(1), size, buffer };
+        let interval = Duration::from_secs(1);
+        let options = DisplayOptions { name: None, form: ProgressForm::Text, interval, size, buffer };
+        let options = Box::leak(Box::new(options));
         State { elapsed: Duration::from_secs(10), rates: rates.next(now), counts: now, options, over: false }
     }
 

@@ -2,10 +2,12 @@
 //! and a stage of chains, and measures nothing.
 
 mod display;
+mod files;
 mod remote;
 
 use std::num::NonZeroU64;
-use std::os::fd::{AsFd, AsRawFd};
+use std::os::fd::AsFd;
+use std::path::PathBuf;
 use std::sync::mpsc::channel;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -16,7 +18,7 @@ use pipeio::relay::{CapacityChange, End, MemoryBuffer, MethodChoice, Relay, Rela
 use pipemark_sys::own_descriptors;
 use pipemark_sys::signals::{interrupted_by, is_ignored, set_on_signal};
 use pipemark_sys::start::sigpipe_was_ignored;
-use rustix::fs::{FileType, SeekFrom, fstat, seek};
+use rustix::fs::{FileType, fstat};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGPIPE, SIGTERM};
 use signal_hook::iterator::Signals;
 
@@ -24,10 +26,14 @@ use pipemark_console::{ExitError, VerbResult, check_stdout, count, one_of, say};
 use pipemark_model::{BadValue, ByteSize, Nanos, Throughput, bounded, counted};
 
 use display::{Display, DisplayOptions, ProgressForm, REPORT_TIME};
+use files::{Files, rest_of_file};
 
 /// The options of `relay`.
 #[derive(Debug, Clone, Default, Args)]
 pub struct RelayOptions {
+    /// Pass on these files, one after the other, instead of standard input; '-' is standard input
+    #[arg(value_name = "FILE")]
+    files: Vec<PathBuf>,
     /// Set the capacity of the pipes on both sides; 'keep' leaves it unchanged [default: 1m, or 256k if the output is a
     /// file]
     #[arg(long, value_name = "SIZE|keep", value_parser = capacity)]
@@ -56,6 +62,9 @@ pub struct RelayOptions {
     /// Update progress every TIME [default: 1s]
     #[arg(long, value_name = "TIME", value_parser = interval, requires = "progress", help_heading = "Progress")]
     interval: Option<Nanos>,
+    /// Begin lines of progress with NAME
+    #[arg(long, value_name = "NAME", requires = "progress", help_heading = "Progress")]
+    name: Option<String>,
     /// Expected number of bytes, for percentage and time left [default: the rest of the input, if it is a file]
     #[arg(long, value_name = "SIZE", requires = "progress", help_heading = "Progress")]
     size: Option<ByteSize>,
@@ -105,6 +114,7 @@ pub fn run(options: &RelayOptions) -> VerbResult {
         return remote::set(pid, limit);
     }
     check_stdout()?;
+    let files = Files::open(&options.files)?;
     let begin = Instant::now();
     let mut relay =
         Relay::new().method(options.method).capacity(set_capacity_or_largest(options.capacity.unwrap_or_default()));
@@ -115,9 +125,10 @@ pub fn run(options: &RelayOptions) -> VerbResult {
     // The descriptors are used instead of std's standard input and output, which buffer.
     let (input, output) = (rustix::stdio::stdin(), rustix::stdio::stdout());
     let handle = if options.needs_counts() { RelayHandle::new() } else { RelayHandle::only_stops() };
-    let display = prepare(options, &handle).map_err(|error| {
+    let display = prepare(options, files.size, &handle).map_err(|error| {
         ExitError::failed(format_args!("--buffer, --progress or --limit could not be set up: {error}"))
     })?;
+    let passing = files.pass_on()?;
     let outcome = relay.run_with(input, output, &handle);
     if let (Some(signal), true) = (interrupted_by(), handle.is_stopped()) {
         end_by_signal(signal, &handle, &display);
@@ -133,6 +144,9 @@ pub fn run(options: &RelayOptions) -> VerbResult {
         report_undelivered(handle.buffered());
     }
     let report = outcome.map_err(|error| ExitError::failed(sentence(&error, options.buffer.is_some())))?;
+    if report.end == End::Input {
+        passing.check()?;
+    }
     if options.stats {
         say(format_args!("pipemark relay: {}", summary(&report, Nanos::from(begin.elapsed()))));
     }
@@ -166,7 +180,7 @@ fn taken(display: &SharedDisplay) -> Option<Display> {
 }
 
 /// Starts the threads for signals, `--set` and progress.
-fn prepare(options: &RelayOptions, handle: &RelayHandle) -> io::Result<SharedDisplay> {
+fn prepare(options: &RelayOptions, size: Option<u64>, handle: &RelayHandle) -> io::Result<SharedDisplay> {
     let display = SharedDisplay::default();
     if options.buffer.is_some() {
         report_signals(handle, &display)?;
@@ -181,27 +195,12 @@ fn prepare(options: &RelayOptions, handle: &RelayHandle) -> io::Result<SharedDis
     }
     let Some(form) = options.progress else { return Ok(display) };
     let interval = options.interval.map_or(Duration::from_secs(1), Duration::from);
-    let size = options.size.map(|size| size.0).or_else(|| rest_of_file(rustix::stdio::stdin()));
+    let size = options.size.map(|size| size.0).or(size).or_else(|| rest_of_file(rustix::stdio::stdin()));
     let buffer = options.buffer.map(|size| MemoryBuffer::new(size.as_usize()).size() as u64);
-    let started = Display::start(handle, DisplayOptions { form, interval, size, buffer })?;
+    let name = options.name.as_deref().map(pipemark_model::neutral);
+    let started = Display::start(handle, DisplayOptions { name, form, interval, size, buffer })?;
     *display.lock().unwrap_or_else(PoisonError::into_inner) = Some(started);
     Ok(display)
-}
-
-/// The bytes from the offset of a file or block device to its end; `None` for other types, and for files in /proc,
-/// which have no size.
-fn rest_of_file(file: impl AsFd) -> Option<u64> {
-    let stat = fstat(&file).ok()?;
-    let size = match FileType::from_raw_mode(stat.st_mode) {
-        FileType::RegularFile => stat.st_size.unsigned_abs(),
-        FileType::BlockDevice => {
-            // The offset of `file` itself stays as it is, because other processes may share it.
-            let path = format!("/proc/self/fd/{}", file.as_fd().as_raw_fd());
-            seek(fs::File::open(path).ok()?, SeekFrom::End(0)).ok()?
-        }
-        _ => 0,
-    };
-    size.checked_sub(seek(&file, SeekFrom::Current(0)).ok()?).filter(|_| size > 0)
 }
 
 /// The signals before which the relay reports the bytes that it has read but not written.
