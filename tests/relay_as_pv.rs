@@ -561,6 +561,12 @@ fn files_are_passed_on_one_after_the_other() {
     let progress = run(&["--progress=json", "--name", "copy", "small", "large"]);
     let last = lines(&progress).pop().unwrap();
     assert_eq!((&last["size"], &last["name"]), (&3_000_006.into(), &"copy".into()));
+    // A FIFO whose writer comes only when the one before it has been read.
+    let fifos = ["first", "second"].map(|name| directory.path().join(name));
+    fifos.iter().for_each(|fifo| mknodat(CWD, fifo, FileType::Fifo, 0o600.into(), 0).unwrap());
+    let writer = thread::spawn(move || fifos.iter().for_each(|fifo| fs::write(fifo, "from a FIFO\n").unwrap()));
+    assert_eq!(run(&["first", "small", "second"]).stdout, b"from a FIFO\nsmall\nfrom a FIFO\n");
+    writer.join().unwrap();
     // The output would grow as long as it is read.
     let words = ["large", "small"];
     let output = File::options().append(true).open(directory.path().join("small")).unwrap();

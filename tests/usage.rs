@@ -270,7 +270,7 @@ fn wrong_calls_of_beginners_are_answered() {
         (&["gen", "--size", "1g"], "'pipemark gen 1g'"),
         (&["sink", "--verify"], "pipemark sink --verify log:7"),
         (&["ab"], "an example: pipemark ab -- '"),
-        (&["compare"], "an example: pipemark run quick"),
+        (&["compare"], "pipemark compare before after"),
         (&["ab", "--min-runs", "5", "true"], "hyperfine's --min-runs: use --runs N"),
         (&["ab", "-m", "5", "true"], "hyperfine's -m: use --runs N"),
         (&["ab", "--export-csv", "x.csv", "true"], "hyperfine's --export-csv: use --csv"),

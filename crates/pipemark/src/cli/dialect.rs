@@ -88,7 +88,6 @@ const HYPERFINE: ForeignProgram = ForeignProgram {
 const PROGRESS: &[&str] = &["--progress=text"];
 const LOOK: &str = "the form of the progress line is fixed";
 
-/// The letters of mbuffer that mean something else in pv are errors if -m or -q shows that mbuffer is meant.
 const PV: ForeignProgram = ForeignProgram {
     program: "pv",
     options: &[
@@ -161,15 +160,23 @@ const PV: ForeignProgram = ForeignProgram {
     ],
 };
 
-const MBUFFER: ForeignProgram = ForeignProgram {
+/// The letters that mean something else in pv. They are errors if -m or -q, which go with a buffer, are given.
+const CLASHES: ForeignProgram = ForeignProgram {
     program: "mbuffer",
     options: &[
-        option(&["m"], 1, Is(&["--buffer={}"])),
         option(&["s"], 1, Use("a block size isn't needed: the relay passes on input of any size at once")),
         option(&["b"], 1, Use("use --buffer SIZE, the number of blocks times their size")),
         option(&["p"], 1, Use("use --stop-at PERCENT")),
         option(&["r"], 1, Use("use --limit RATE, which limits the output")),
-        option(&["t", "T"], 0, Use("the buffer is in memory, never in a file")),
+        option(&["t"], 0, Use("the buffer is in memory, never in a file")),
+    ],
+};
+
+/// Other letters of mbuffer, if -m shows that it is meant.
+const MBUFFER: ForeignProgram = ForeignProgram {
+    program: "mbuffer",
+    options: &[
+        option(&["T"], 1, Use("the buffer is in memory, never in a file")),
         option(&["I", "O", "0"], 0, Use("put socat or nc before or behind the relay")),
         option(&["f"], 0, Use("use >FILE, which overwrites")),
         option(&["e"], 0, Nothing),
@@ -196,18 +203,31 @@ const MBUFFER_ONLY: ForeignProgram = ForeignProgram {
 };
 
 fn dialects(verb: &OsStr, words: &[OsString]) -> &'static [ForeignProgram] {
-    const PV_FIRST: [ForeignProgram; 2] = [PV, MBUFFER_ONLY];
-    const MBUFFER_FIRST: [ForeignProgram; 3] = [MBUFFER, PV, MBUFFER_ONLY];
-    let is_mbuffer = |word: &OsString| {
-        let word = word.as_bytes();
-        word == b"-q" || word.starts_with(b"-m")
-    };
+    const OF_PV: [ForeignProgram; 2] = [PV, MBUFFER_ONLY];
+    const QUIET: [ForeignProgram; 3] = [CLASHES, PV, MBUFFER_ONLY];
+    const OF_MBUFFER: [ForeignProgram; 4] = [CLASHES, MBUFFER, PV, MBUFFER_ONLY];
     match verb.to_str() {
         Some("ab") => &[HYPERFINE],
-        Some("relay") if words.iter().any(is_mbuffer) => &MBUFFER_FIRST,
-        Some("relay") => &PV_FIRST,
+        Some("relay") if has_letter(words, b'm') => &OF_MBUFFER,
+        Some("relay") if has_letter(words, b'q') => &QUIET,
+        Some("relay") => &OF_PV,
         _ => &[],
     }
+}
+
+/// Whether a word has this letter before one that takes the rest of the word as its value.
+fn has_letter(words: &[OsString], letter: u8) -> bool {
+    let takes_value = |letter: u8| {
+        let named = |option: &&ForeignOption| option.names.iter().any(|name| name.as_bytes() == [letter]);
+        PV.options.iter().find(named).is_some_and(|option| option.values > 0)
+    };
+    let of_word = |word: &OsString| {
+        let letters =
+            word.as_bytes().strip_prefix(b"-").filter(|letters| !letters.starts_with(b"-")).unwrap_or_default();
+        let end = letters.iter().position(|&one| takes_value(one)).unwrap_or(letters.len());
+        letters[..end].contains(&letter)
+    };
+    words.iter().take_while(|word| *word != "--").any(of_word)
 }
 
 /// The verb's own options, so that they aren't taken for those of another program: each letter or name, and whether it
@@ -435,6 +455,8 @@ mod tests {
             ("relay --progress a -t", "relay --progress=text a"),
             ("relay --progress json a", "relay --progress json a"),
             ("relay -N in", "relay --progress=text --name=in"),
+            ("relay -q -L 20m -C", "relay --limit=20m --method=read-write"),
+            ("relay -qm1g a", "relay --buffer=1g a"),
             ("relay -q -m 1g -P 80", "relay --buffer=1g --start-at=80"),
         ] {
             assert_eq!(translated(typed).as_deref(), Ok(ours), "{typed}");
@@ -471,7 +493,10 @@ mod tests {
         };
         HYPERFINE.split(',').for_each(|option| check("ab", "hyperfine", option, " a"));
         PV.split(',').for_each(|option| check("relay", "pv", option, ""));
-        MBUFFER.split(',').for_each(|option| check("relay", "mbuffer", option, " -q"));
+        MBUFFER.split(',').for_each(|option| {
+            let rest = if option.trim().starts_with("-m ") { "" } else { " -m 1m" };
+            check("relay", "mbuffer", option, rest);
+        });
     }
 
     #[test]
@@ -481,6 +506,8 @@ mod tests {
             ("ab --export-csv f a", "hyperfine's --export-csv: use --csv"),
             ("relay -S -s 1m", "pv's -S: put 'head -c SIZE'"),
             ("relay -q -s 64k", "mbuffer's -s: a block size isn't needed"),
+            ("relay -qm1g -s 64k", "mbuffer's -s: a block size isn't needed"),
+            ("relay -m 1g -L", "mbuffer's -L: it has no equivalent"),
             ("relay -m 1g -p 80", "mbuffer's -p: use --stop-at PERCENT"),
             ("relay -m 1g -r 10m", "mbuffer's -r: use --limit RATE"),
             ("relay -i file", "pv's -i: for mbuffer's -i FILE"),

@@ -220,13 +220,16 @@ fn with_why(mut words: Vec<OsString>) -> Vec<OsString> {
 }
 
 /// What was probably meant by wrong calls: the verb, a word of the call or an empty one for any, and the answer.
-const HINTS: [(&str, &str, &str); 6] = [
+const HINTS: [(&str, &str, &str); 5] = [
     ("run", "--quick", "'pipemark run quick' runs the suite quick; 'pipemark list suites' lists all"),
     ("gen", "--size", "the size is an argument, as in 'pipemark gen 1g', or --total"),
-    ("sink", "--verify", "an example: pipemark gen log:7 --total 1g | pipemark sink --verify log:7"),
+    ("sink", "--verify", "an example: pipemark gen log:7 --total 1g | pipemark sink --verify log:7 --total 1g"),
     ("ab", "", "an example: pipemark ab -- 'sort -u access.log' -- 'sort access.log | uniq'"),
-    ("compare", "", "an example: pipemark run quick; pipemark run quick; pipemark compare previous last"),
-    ("why", "", "an example: pipemark why 'zcat access.log.gz | grep -v bot | sort'"),
+    (
+        "compare",
+        "",
+        "an example: pipemark run quick --label before; pipemark run quick --label after; pipemark compare before after",
+    ),
 ];
 
 /// The hint for a wrong call; `None` if there is none.

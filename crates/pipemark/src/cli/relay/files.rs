@@ -10,7 +10,7 @@ use pipeio::relay::Relay;
 use pipemark_console::ExitError;
 use pipemark_model::neutral;
 use pipemark_sys::own_descriptors;
-use rustix::fs::{FileType, SeekFrom, fstat, seek};
+use rustix::fs::{FileType, SeekFrom, fstat, seek, stat};
 use rustix::io::Errno;
 use rustix::pipe::{PipeFlags, pipe_with};
 
@@ -19,28 +19,31 @@ use rustix::pipe::{PipeFlags, pipe_with};
 pub struct Files {
     /// Their bytes together; `None` for one file, which is standard input, or if any has no size.
     pub size: Option<u64>,
-    several: Vec<(PathBuf, OwnedFd)>,
+    /// `None` for a FIFO, which is opened in its turn, because its writer may come only then.
+    several: Vec<(PathBuf, Option<OwnedFd>)>,
 }
 
 /// The outcome of the thread that passes several files into a pipe; `None` for fewer files.
 pub struct Passing(Option<Receiver<Result<(), ExitError>>>);
 
 impl Files {
-    /// Opens the files, so that nothing is passed on if one can't be opened. A single file becomes standard input.
+    /// Opens all files but FIFOs, so that nothing is passed on if one can't be opened. A single file becomes standard
+    /// input.
     ///
     /// # Errors
     /// When a file can't be opened, or one of several is also the output.
     pub fn open(paths: &[PathBuf]) -> Result<Files, ExitError> {
-        let mut opened =
-            paths.iter().map(|path| Ok((path.clone(), open(path)?))).collect::<Result<Vec<_>, ExitError>>()?;
-        if let [_] = opened[..] {
-            rustix::stdio::dup2_stdin(opened.remove(0).1).map_err(failed)?;
+        if let [path] = paths {
+            rustix::stdio::dup2_stdin(open(path)?).map_err(failed)?;
+            return Ok(Files::default());
         }
-        if let Some((path, _)) = opened.iter().find(|(_, file)| is_output(file)) {
+        let now = |path: &PathBuf| if is_fifo(path) { Ok(None) } else { open(path).map(Some) };
+        let opened = paths.iter().map(|path| Ok((path.clone(), now(path)?))).collect::<Result<Vec<_>, ExitError>>()?;
+        if let Some((path, _)) = opened.iter().find(|(_, file)| file.as_ref().is_some_and(is_output)) {
             let name = neutral(&path.to_string_lossy());
             return Err(ExitError::failed(format_args!("{name} is the output too, and would never end")));
         }
-        let size: Option<u64> = opened.iter().map(|(_, file)| rest_of_file(file)).sum();
+        let size: Option<u64> = opened.iter().map(|(_, file)| rest_of_file(file.as_ref()?)).sum();
         Ok(Files { size: size.filter(|_| !opened.is_empty()), several: opened })
     }
 
@@ -63,7 +66,7 @@ impl Files {
             let _ = made.send(format!("/proc/self/task/{thread}/fd/{}", read.as_raw_fd()));
             let _ = go_on.recv();
             drop(read);
-            let _ = passed.send(self.several.iter().try_for_each(|(path, file)| pass_on(file, path, &write)));
+            let _ = passed.send(self.several.into_iter().try_for_each(|(path, file)| pass_on(file, &path, &write)));
         };
         own_descriptors::spawn(pass).map_err(failed)?;
         let pipe = pipe.recv().map_err(|_| failed(Errno::NFILE))?;
@@ -108,7 +111,12 @@ fn cannot_be_read(path: &Path, error: &io::Error) -> ExitError {
     ExitError::failed(format_args!("{} could not be read: {error}", neutral(&path.to_string_lossy())))
 }
 
-fn pass_on(file: &OwnedFd, path: &Path, pipe: &OwnedFd) -> Result<(), ExitError> {
+fn is_fifo(path: &Path) -> bool {
+    stat(path).is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::Fifo)
+}
+
+fn pass_on(file: Option<OwnedFd>, path: &Path, pipe: &OwnedFd) -> Result<(), ExitError> {
+    let file = file.map_or_else(|| open(path), Ok)?;
     match Relay::new().run(file.as_fd(), pipe.as_fd()) {
         // Also if the reading end is gone: it is this process's, which says why.
         Ok(_) => Ok(()),
