@@ -76,7 +76,8 @@ pub fn share(stage: &StageFigures) -> f64 {
 }
 
 /// Whether small calls limit a stage: they take at least [`MOST`] of its CPU time, or at least [`LIMITING_SHARE`] if
-/// the stage computes little per call.
+/// the stage computes little per call. Of calls that read one byte each, [`NOTABLE_SHARE`] is enough, because what the
+/// stage computes between two of them is done for one byte too.
 fn limit(figures: &PipelineFigures, stage: &StageFigures) -> bool {
     let other_end = |pipe: &PipeFigures| match stage.number {
         number if number == pipe.from => Some(pipe.to),
@@ -88,7 +89,9 @@ fn limit(figures: &PipelineFigures, stage: &StageFigures) -> bool {
         if others.any(|other| share(other) >= LIMITING_SHARE) { LITTLE_SECONDS_OF_TWO } else { LITTLE_SECONDS };
     let share = share(stage);
     let user = cpu_of_caller(stage).map_or(0.0, |(_, cpu)| cpu) * (1.0 - share);
-    share >= MOST || share >= LIMITING_SHARE && user <= little * small_calls_per_second(stage)
+    let is_by_bytes = small_reads(stage).is_some_and(|reads| reads.bytes.round() <= 1.0);
+    let least = if is_by_bytes { NOTABLE_SHARE } else { LIMITING_SHARE };
+    share >= MOST || share >= least && user <= little * small_calls_per_second(stage)
 }
 
 /// Whether a stage, while busy, mostly computes or waits for a CPU. Small calls don't limit a stage that mostly waits
@@ -250,10 +253,17 @@ mod tests {
 
     #[test]
     fn a_stage_that_reads_single_bytes_is_named() {
-        let found = verdict(&line(vec![calling(1, 5, None, Some(4096.0), 0.01), calling(2, 99, Some(1.0), None, 0.5)]));
-        assert_eq!((found.kind, found.stage), (VerdictKind::Calls, Some(2)));
-        assert_eq!(found.cause, "reads of one byte");
-        assert!(found.text.contains("reads 1 byte per call"), "{}", found.text);
+        let found = |read, kernel, calls| {
+            let reader = StageFigures { reads_per_second: Some(calls), ..calling(2, 99, Some(read), None, kernel) };
+            verdict(&line(vec![calling(1, 5, None, Some(4096.0), 0.01), reader]))
+        };
+        let by_bytes = found(1.0, 0.5, 1e5);
+        assert_eq!((by_bytes.kind, by_bytes.stage), (VerdictKind::Calls, Some(2)));
+        assert_eq!(by_bytes.cause, "reads of one byte");
+        assert!(by_bytes.text.contains("reads 1 byte per call"), "{}", by_bytes.text);
+        // A fifth of its time is enough, unless the stage computes for long between the calls or reads more.
+        let kinds = [found(1.0, 0.2, 7e5), found(1.0, 0.2, 2e5), found(8.0, 0.2, 7e5)].map(|verdict| verdict.kind);
+        assert_eq!(kinds, [VerdictKind::Calls, VerdictKind::Stage, VerdictKind::Stage]);
     }
 
     #[test]
