@@ -63,8 +63,8 @@ tests test-long soak: export CLIPPY_ARGS = -Dwarnings__CLIPPY_HACKERY__
 # Includes the examples and the documentation's tests. Many tests wait, so there are more threads than CPUs. Tests that start
 # thousands of processes make every scan of processes slow, so they run last.
 tests: tools checks
-	$(CARGO) $(LINTING) test --locked --workspace -- --test-threads 6 --skip why_scale::
-	$(CARGO) $(LINTING) test --locked --workspace --test program -- --test-threads 4 why_scale::
+	tests/rust.sh $(CARGO) $(LINTING) test --locked --workspace -- --test-threads 6 --skip why_scale::
+	tests/rust.sh $(CARGO) $(LINTING) test --locked --workspace --test program -- --test-threads 4 why_scale::
 
 # Fails if no test has such a name, because a check that tried nothing has shown nothing.
 ignored = @n=$$($(CARGO) $(LINTING) test -q --locked --workspace --lib --bins --tests -- --list --ignored $(1) | grep -c ': test$$'); \
