@@ -39,13 +39,17 @@ pub(super) fn best_block<'a>(group: &[MeasuredTrial<'a>]) -> Option<Candidate> {
         // If many sizes are statistically tied, none is reported as the best.
         return None;
     } else {
-        let those = size_ranges(&sizes(&near), &all);
-        let rest = match &near[..] {
-            [_] => "no other size comes within 5 % of it".to_owned(),
-            _ if near.iter().all(within) => format!("{those} are within 5 % of it"),
-            _ => format!("{those} are within 5 % of it or statistically tied"),
+        let (close, tied): (Vec<MeasuredTrial>, Vec<MeasuredTrial>) = near.iter().copied().partition(within);
+        let mut rest = match &close[..] {
+            [_] if tied.is_empty() => "; no other size comes within 5 % of it".to_owned(),
+            [_] => String::new(),
+            _ => format!("; {} are within 5 % of it", size_ranges(&sizes(&close), &all)),
         };
-        format!("Blocks of {size} are best for {setting}: {rate}; {rest}.")
+        if !tied.is_empty() {
+            let verb = if tied.len() == 1 { "is" } else { "are" };
+            rest += &format!("; {} {verb} not proved slower", size_ranges(&sizes(&tied), &all));
+        }
+        format!("Blocks of {size} are best for {setting}: {rate}{rest}.")
     };
     let least = sweep.iter().map(|one| one.throughput()).fold(f64::INFINITY, f64::min);
     let figures: Value = sweep.iter().map(|one| one.evidence()).collect();
@@ -210,7 +214,7 @@ mod tests {
             let mut records = sweep(&[("4k", 0.7), ("64k", 3.0)], &STEADY);
             records.extend(sweep(&[("1m", 2.7)], &noisy));
             let text = &texts("best-block", &records)[0];
-            assert!(text.ends_with("64 KiB to 1 MiB are within 5 % of it or statistically tied."), "{text}");
+            assert!(text.ends_with("3.00 GiB/s; 1 MiB is not proved slower."), "{text}");
             // If each size has noise of its own, nothing is reported.
             let turned = |by: usize| [&noisy[by..], &noisy[..by]].concat();
             let mut records = sweep(&[("4k", 2.8)], &turned(1));
