@@ -221,9 +221,10 @@ impl Judge<'_> {
                 _ => format!("too few sessions ({sessions}); use --sessions {MIN_SESSIONS} or more"),
             };
         }
-        let smallest = comparison
-            .smallest_change
-            .map_or_else(String::new, |change| format!("smallest detectable change: {} %; ", digits(change * 100.0)));
+        if let Some(few) = comparison.too_few_runs(rounds).filter(|_| sessions == 1) {
+            return few;
+        }
+        let smallest = comparison.smallest_change_text().map_or_else(String::new, |text| text + "; ");
         let Some(times) = comparison.factor_to_decide(criterion) else {
             return format!("{smallest}the change is too close to the threshold; use another --threshold");
         };

@@ -23,6 +23,7 @@
 //! run of one file and none of the other. A comparison of two sessions of the same program shows the size of such
 //! differences; choose a threshold above it.
 
+use pipemark_model::digits;
 use serde::{Deserialize, Serialize};
 use statrs::distribution::{ContinuousCDF, Normal};
 
@@ -158,10 +159,28 @@ impl Comparison {
         let [interval, seen] = [(1.0 + CONFIDENCE) / 2.0, POWER].map(|share| Normal::standard().inverse_cdf(share));
         (room > MIN_ROOM).then(|| (half * (1.0 + seen / interval) / room).powi(2).max(1.0))
     }
+
+    /// The smallest detectable change as text; `None` if it isn't known or above [`MAX_SHOWN_CHANGE`].
+    pub fn smallest_change_text(&self) -> Option<String> {
+        let change = self.smallest_change.filter(|change| *change <= MAX_SHOWN_CHANGE)?;
+        Some(format!("smallest detectable change: {} %", digits(change * 100.0)))
+    }
+
+    /// Why there is no verdict, if the runs are so few that not even a large change would be detected.
+    pub fn too_few_runs(&self, runs: usize) -> Option<String> {
+        let few = runs < RUNS_FOR_A_VERDICT && self.smallest_change.is_some_and(|change| change > MAX_SHOWN_CHANGE);
+        few.then(|| format!("{runs} runs are too few; use --runs {RUNS_FOR_A_VERDICT}"))
+    }
 }
 
 /// A change whose distance from a limit is less than this, as a logarithm, counts as equal to the limit.
 const MIN_ROOM: f64 = 1e-9;
+
+/// The largest smallest detectable change that is shown, a fraction. Above a doubling, the figure says nothing but that
+/// the interval is wide.
+const MAX_SHOWN_CHANGE: f64 = 1.0;
+/// The number of runs that is advised if there are too few.
+const RUNS_FOR_A_VERDICT: usize = 10;
 
 /// The largest factor of [`Comparison::factor_to_decide`] that is useful advice.
 pub const MAX_FACTOR_TO_DECIDE: f64 = 1000.0;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use pipemark_model::{Estimate, counted, digits};
+use pipemark_model::{Estimate, counted};
 
 use crate::compare::{Comparison, MAX_FACTOR_TO_DECIDE, Pairing, compare, geometric_means};
 use crate::diff::trial_figures::FiguresByRound;
@@ -158,8 +158,9 @@ impl PairFigures {
 
 /// The message for an inconclusive comparison: the smallest detectable change, and what would give a verdict.
 fn too_noisy(comparison: &Comparison, criterion: Criterion, flag: &str, had: usize) -> String {
-    let smallest =
-        comparison.smallest_change.map(|change| format!("; smallest detectable change: {} %", digits(change * 100.0)));
+    if let Some(few) = comparison.too_few_runs(had).filter(|_| flag == "--runs") {
+        return format!("inconclusive; {few}");
+    }
     let advice = match comparison.factor_to_decide(criterion) {
         Some(times) if times > MAX_FACTOR_TO_DECIDE => "; too noisy to decide".to_owned(),
         Some(times) => format!("; use {flag} {}", (had as f64 * times).ceil()),
@@ -168,7 +169,8 @@ fn too_noisy(comparison: &Comparison, criterion: Criterion, flag: &str, had: usi
         }
         None => format!("; use more {flag}"),
     };
-    format!("inconclusive{}{advice}", smallest.unwrap_or_default())
+    let smallest = comparison.smallest_change_text().map_or_else(String::new, |text| format!("; {text}"));
+    format!("inconclusive{smallest}{advice}")
 }
 
 fn estimate(comparison: &Comparison) -> Option<Estimate> {
