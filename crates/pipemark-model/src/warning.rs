@@ -39,7 +39,7 @@ pub enum Warning {
     #[error("pipemark's own loop took {percent:.0} % of the time: the link itself is faster")]
     Harness { percent: f64 },
     /// The trial is bimodal: it alternates between a slow and a fast mode, both in bytes per second.
-    #[error("bimodal: {} for {slow_percent:.0} % of the time, {} for {:.0} %{}", Throughput(*slow), Throughput(*fast), 100.0 - slow_percent, cause.as_ref().map_or_else(String::new, |cause| format!("; {cause}")))]
+    #[error("{}{}", modes(*slow, *slow_percent, *fast), cause.as_ref().map_or_else(String::new, |cause| format!("; {cause}")))]
     Regimes { slow: f64, slow_percent: f64, fast: f64, cause: Option<String> },
     /// A fixed rate was not reached.
     #[error("only {sent} of {due} due messages or lines were sent, so the times are omitted; lower --rate")]
@@ -113,6 +113,22 @@ pub enum Warning {
     /// The frequency governor may change the clock while measuring.
     #[error("the frequency governor is '{governor}'; 'performance' gives steadier figures")]
     Governor { governor: String },
+}
+
+/// A mode that lasts for less than this share of the time, in per cent, doesn't make a trial bimodal.
+const MIN_MODE: f64 = 10.0;
+
+/// Text on the two modes of a trial. Speeds are in bytes per second.
+fn modes(slow: f64, slow_percent: f64, fast: f64) -> String {
+    let fast_percent = 100.0 - slow_percent;
+    let (slow, fast) = (Throughput(slow), Throughput(fast));
+    if fast_percent < MIN_MODE {
+        format!("{fast} for {fast_percent:.0} % of the time, otherwise {slow}")
+    } else if slow_percent < MIN_MODE {
+        format!("{slow} for {slow_percent:.0} % of the time, otherwise {fast}")
+    } else {
+        format!("bimodal: {slow} for {slow_percent:.0} % of the time, {fast} for {fast_percent:.0} %")
+    }
 }
 
 impl Warning {
