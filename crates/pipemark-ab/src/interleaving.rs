@@ -517,8 +517,8 @@ impl Runner<'_> {
         let least = seconds(rounds.unwrap_or(MIN_ROUNDS));
         let most = self.plan.budget.as_secs_f64().max(least);
         pipemark_console::say(match rounds {
-            Some(_) => format!("expected time: about {least} s"),
-            None => format!("expected time: {least} to {most} s"),
+            None if most > least => format!("expected time: {least} to {most} s"),
+            _ => format!("expected time: about {least} s"),
         });
     }
 
