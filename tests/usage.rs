@@ -77,6 +77,29 @@ fn the_help_of_relay_begins_with_three_examples() {
     assert!(!text(&pipemark(&["relay", "-h"]).stdout).contains("EXAMPLES"));
 }
 
+/// A terminal shows the end of a long text, and examples are what most users look for. Only commands to paste are wider
+/// than 80 columns.
+#[test]
+fn every_help_text_ends_with_examples_within_80_columns() {
+    let verbs = text(&pipemark(&["--completions", "bash"]).stdout);
+    let verbs: Vec<&str> = verbs
+        .lines()
+        .find_map(|line| line.trim().strip_prefix("opts=\"-h -V --completions ")?.strip_suffix('"'))
+        .expect("the completions of bash list the verbs")
+        .split(' ')
+        .filter(|word| !word.starts_with('-'))
+        .collect();
+    assert!(verbs.len() > 12 && verbs.contains(&"why"), "{verbs:?}");
+    for verb in verbs {
+        let help = text(&pipemark(&[verb, "--help"]).stdout);
+        let is_title = |line: &&str| !line.starts_with(' ') && *line == line.to_uppercase() && !line.is_empty();
+        let last = help.lines().rfind(is_title);
+        assert!(matches!(last, Some("EXAMPLES" | "MORE EXAMPLES")), "{verb}: {last:?}");
+        let wide = help.lines().find(|line| line.chars().count() > 80 && !line.contains("pipemark "));
+        assert_eq!(wide, None, "{verb}");
+    }
+}
+
 /// Every flag in an example is explained in the same help text.
 #[test]
 fn every_flag_of_the_examples_is_listed() {
@@ -263,23 +286,78 @@ fn an_unreadable_suite_is_named() {
     }
 }
 
+/// Wrong calls that end with exit code 2, and a part of their answers. clap names words that are misspelled.
 #[test]
 fn wrong_calls_of_beginners_are_answered() {
     for (words, answer) in [
         (&["run", "--quick"][..], "'pipemark run quick'"),
+        (&["run", "--suite", "quick"], "'pipemark run quick'"),
+        (&["run", "pipes"], "'pipes' is not a suite; use quick, "),
+        (&["run", "--json"], "--json <FILE|->"),
         (&["gen", "--size", "1g"], "'pipemark gen 1g'"),
+        (&["gen", "1gb"], "'pipemark gen 1g'"),
         (&["sink", "--verify"], "pipemark sink --verify log:7"),
+        (&["sink", "--size", "1g"], "--total"),
+        (&["sink", "file"], "'pipemark sink <file'"),
         (&["ab"], "an example: pipemark ab -- '"),
+        (&["ab", "--runs", "10"], "an example: pipemark ab -- '"),
+        (&["ab", "sort", "file"], "pipemark ab 'sort file'; if these are 2 commands, pipemark ab -- sort -- file"),
+        (&["ab", "grep", "a b", "file"], "put each command in quotes: pipemark ab 'A'"),
+        (&["ab", "sort", "-u", "file"], "put each command in quotes, as in pipemark ab 'sort -u file'"),
+        (&["ab", "sort", "-rn", "file"], "put each command in quotes, as in pipemark ab 'sort -u file'"),
         (&["compare"], "pipemark compare before after"),
+        (&["compare", "9991"], "name a second measurement"),
+        (&["bw", "64k"], "--block 64k,1m"),
+        (&["bw", "--block-size", "64k"], "--block 64k,1m"),
+        (&["bw", "--size", "1g"], "--total 1g"),
+        (&["bw", "--cpu", "0,1"], "--place 0:1"),
+        (&["bw", "--place", "0,1"], "WRITER:READER such as 0:1"),
+        (&["bw", "--threads", "4"], "--pairs 4"),
+        (&["bw", "--pipe-size", "1m"], "--capacity 1m"),
+        (&["bw", "--time", "5"], "a number with ns, us, ms, s or min"),
+        (&["bw", "--link", "sockets"], "'sockets' is not a link; use pipe, "),
+        (&["latency", "--size", "64"], "--block 64"),
+        (&["chain", "64"], "--length 64"),
+        (&["chain", "--processes", "64"], "--length 64"),
+        (&["relay", "--bs", "1m"], "--capacity"),
+        (&["lines", "-v", "x"], "use grep"),
+        (&["report", "--html", "x.html"], "'pipemark report -o page.html'"),
+        (&["history", "--last"], "'pipemark history show'"),
+        (&["list", "link"], "a similar value exists: 'links'"),
+        (&["help", "foo"], "'pipemark help' lists verbs and topics"),
+        (&["bench", "sort file"], "pipemark ab 'COMMAND'"),
+        (&["speed"], "pipemark run, or pipemark bw"),
+        (&["profile", "x"], "pipemark why 'A | B'"),
+        (&["optimize", "x"], "pipemark tune 'A | B'"),
+        (&["pv", "file"], "pipemark relay"),
+        (&["-v"], "pipemark --version"),
         (&["ab", "--min-runs", "5", "true"], "hyperfine's --min-runs: use --runs N"),
         (&["ab", "-m", "5", "true"], "hyperfine's -m: use --runs N"),
         (&["ab", "--export-csv", "x.csv", "true"], "hyperfine's --export-csv: use --csv"),
         (&["relay", "-S", "-s", "1m"], "pv's -S: put 'head -c SIZE'"),
         (&["relay", "-m", "1g", "-s", "64k"], "mbuffer's -s: a block size isn't needed"),
+        (&["relay", "-o", "out"], "pv's -o: use >FILE"),
     ] {
         let output = pipemark(words);
         assert_eq!((output.status.code(), output.stdout.len()), (Some(2), 0), "{words:?}");
         assert!(text(&output.stderr).contains(answer), "{words:?}: {}", text(&output.stderr));
+    }
+    // Code 2 would be the pipeline's own, or means something else for these.
+    for (words, code, answer) in [
+        (&["why", "sort", "file"][..], 125, "put the pipeline in quotes"),
+        (&["why", "--pid", "4711"], 125, "'pipemark why 4711'"),
+        (&["why", "--time", "4"], 125, "--for 10s"),
+        (&["why", "999999999"], 2, "'pipemark why' lists running pipelines"),
+        (&["why", "grep"], 125, "use '--name grep' to sample a running grep"),
+        (&["watch", "--pid", "4711"], 125, "'pipemark watch 4711'"),
+        (&["tune", "sort", "file"], 125, "put the pipeline in quotes"),
+        (&["relay", "--rate", "10m"], 1, "use --limit 10m"),
+        (&["relay", "in", "out"], 1, "in could not be read"),
+    ] {
+        let output = pipemark(words);
+        let said = text(&output.stderr);
+        assert_eq!((output.status.code(), output.stdout.len()), (Some(code), 0), "{words:?}: {said}");
+        assert!(said.contains(answer), "{words:?}: {said}");
     }
 }
 

@@ -2,6 +2,7 @@
 //! results.
 
 use std::ffi::OsString;
+use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -294,6 +295,30 @@ struct AbPlan {
     rounds: RoundPlan,
 }
 
+/// The error for two or more bare words without `--` between the commands, as in `ab sort file`: they may be commands,
+/// or words of one command that isn't in quotes, and what they do as commands is something else.
+fn bare_words(commands: &[OsString]) -> Option<String> {
+    let is_bare = |word: &&OsString| {
+        let mut bytes = word.as_bytes().iter();
+        bytes.all(|byte| byte.is_ascii_alphanumeric() || b"_-.,:=+@%".contains(byte))
+    };
+    let bare = commands.iter().filter(is_bare).count();
+    // clap takes the first `--` away.
+    if bare < 2 || std::env::args_os().any(|word| word == "--") {
+        return None;
+    }
+    if bare < commands.len() {
+        return Some("put each command in quotes: pipemark ab 'A', or -- 'A' -- 'B'".to_owned());
+    }
+    let words: Vec<_> = commands.iter().map(|word| word.to_string_lossy()).collect();
+    Some(format!(
+        "is this one command? Then write pipemark ab '{}'; if these are {} commands, pipemark ab -- {}",
+        words.join(" "),
+        words.len(),
+        words.join(" -- ")
+    ))
+}
+
 impl AbPlan {
     fn of(options: &AbOptions) -> Result<AbPlan, ExitError> {
         let AbOptions { commands, choice, around, rounds, judging, .. } = options;
@@ -312,6 +337,9 @@ impl AbPlan {
             return Err(ExitError::usage(
                 "there is no command; write one in quotes: pipemark ab 'A', or -- 'A' -- 'B'",
             ));
+        }
+        if let Some(error) = bare_words(commands) {
+            return Err(ExitError::usage(error));
         }
         let values = choice.parameter.iter().map(|parameter| parameter.values.len());
         // One command with several capacities counts as several.

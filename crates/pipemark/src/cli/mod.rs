@@ -61,7 +61,7 @@ use output::{save_experiments, save_watched_report};
     after_help = "'pipemark --help' shows examples, 'pipemark VERB --help' explains a verb, 'pipemark help' lists topics.",
     after_long_help = examples!("pipemark"),
     disable_help_subcommand = true,
-    max_term_width = 100
+    max_term_width = 80
 )]
 pub struct Cli {
     #[command(subcommand)]
@@ -219,27 +219,100 @@ fn with_why(mut words: Vec<OsString>) -> Vec<OsString> {
     words
 }
 
-/// What was probably meant by wrong calls: the verb, a word of the call or an empty one for any, and the answer.
-const HINTS: [(&str, &str, &str); 5] = [
-    ("run", "--quick", "'pipemark run quick' runs the suite quick; 'pipemark list suites' lists all"),
-    ("gen", "--size", "the size is an argument, as in 'pipemark gen 1g', or --total"),
-    ("sink", "--verify", "an example: pipemark gen log:7 --total 1g | pipemark sink --verify log:7 --total 1g"),
-    ("ab", "", "an example: pipemark ab -- 'sort -u access.log' -- 'sort access.log | uniq'"),
+/// Stands in [`HINTS`] for a call without a required argument.
+const NOTHING: &str = "";
+/// Stands in [`HINTS`] for an argument, not an option, that the verb doesn't take.
+const ARGUMENT: &str = "ARGUMENT";
+
+/// What was probably meant by wrong calls: the verb, the words that clap didn't understand, and the answer.
+const HINTS: &[(&str, &[&str], &str)] = &[
+    ("run", &["--quick"], "'pipemark run quick' runs the suite quick; 'pipemark list suites' lists all"),
+    ("run", &["--suite", "-s"], "name the suite without an option, as in 'pipemark run quick'"),
+    ("gen", &["--size", "-s"], "the size is an argument, as in 'pipemark gen 1g', or --total"),
+    ("gen", &["[CONTENT]"], "for a size, write a number with k, m or g, as in 'pipemark gen 1g'"),
+    ("sink", &["--verify"], "an example: pipemark gen log:7 --total 1g | pipemark sink --verify log:7 --total 1g"),
+    ("sink", &["--size", "-s"], "the expected number of bytes is --total"),
+    ("sink", &[ARGUMENT], "sink reads standard input, as in 'pipemark sink <file'"),
+    ("ab", &[NOTHING], "an example: pipemark ab -- 'sort -u access.log' -- 'sort access.log | uniq'"),
     (
         "compare",
-        "",
+        &[NOTHING],
         "an example: pipemark run quick --label before; pipemark run quick --label after; pipemark compare before after",
     ),
+    (
+        "bw",
+        &["--size", "-s", "-n"],
+        "the volume is --total, as in --total 1g; the block size is --block, as in --block 64k",
+    ),
+    ("bw", &["--block-size", "--blocksize", "--bs", "-b", ARGUMENT], "the block size is --block, as in --block 64k,1m"),
+    ("bw", &["--cpu", "--cpus", "--cores", "--pin"], "CPUs of writer and reader are --place, as in --place 0:1"),
+    ("bw", &["--threads", "--jobs", "-j", "-t"], "several writer-reader pairs are --pairs, as in --pairs 4"),
+    ("bw", &["--pipe-size", "--buffer-size"], "the size of the pipe is --capacity, as in --capacity 1m"),
+    ("latency", &["--size", "-s", "--message", ARGUMENT], "the message size is --block, as in --block 64"),
+    ("latency", &["--cpu", "--cpus", "--cores", "--pin"], "CPUs of the two processes are --place, as in --place 0:1"),
+    (
+        "chain",
+        &["-n", "--n", "--processes", "--cats", ARGUMENT],
+        "the number of processes is --length, as in --length 64",
+    ),
+    (
+        "relay",
+        &["--bs", "--block-size"],
+        "relay chooses the block size; the pipe's size is --capacity, a buffer's --buffer",
+    ),
+    ("lines", &["--pattern", "-e", "-v"], "lines passes on or changes every line; to select lines, use grep"),
+    ("report", &["--html", "--file"], "the page's file is -o, as in 'pipemark report -o page.html'"),
+    ("history", &["--last", "-n"], "'pipemark history show' shows the newest; --limit N lists fewer"),
+    ("compare", &["--threshold-percent", "-t"], "the threshold is --threshold, as in --threshold 5%"),
+    ("why", &["--pid", "-p"], "the PID is an argument, as in 'pipemark why 4711'"),
+    ("watch", &["--pid", "-p"], "the PID is an argument, as in 'pipemark watch 4711'"),
+    ("tune", &["--pid", "-p"], "the PID is an argument, as in 'pipemark tune 4711'"),
+    ("why", &["--time", "--duration", "-t"], "the time is --for, as in --for 10s"),
+];
+
+/// What was probably meant by words that aren't verbs.
+const VERB_HINTS: &[(&[&str], &str)] = &[
+    (
+        &["bench", "benchmark", "measure", "time", "hyperfine"],
+        "to time commands: pipemark ab 'COMMAND'; to measure this machine's pipes: pipemark run",
+    ),
+    (&["speed", "throughput", "bandwidth", "pipe", "pipes", "test"], "to measure pipes: pipemark run, or pipemark bw"),
+    (&["profile", "analyze", "analyse", "explain", "diagnose"], "to find the bottleneck: pipemark why 'A | B'"),
+    (&["optimize", "optimise", "improve", "fix"], "to make a pipeline faster: pipemark tune 'A | B'"),
+    (&["cat", "pv", "copy", "mbuffer", "buffer"], "to pass bytes on: pipemark relay"),
+    (&["-v", "-version", "version"], "the version: pipemark --version"),
 ];
 
 /// The hint for a wrong call; `None` if there is none.
 fn hint(error: &clap::Error, words: &[OsString]) -> Option<&'static str> {
-    let missing = matches!(error.kind(), ErrorKind::MissingRequiredArgument | ErrorKind::TooFewValues);
-    let fits = |(verb, word, _): &&(&str, &str, &str)| {
-        words.get(1).is_some_and(|typed| typed == verb)
-            && if word.is_empty() { missing } else { words.iter().any(|typed| typed == word) }
+    let verb = words.get(1)?.to_str()?;
+    let text = |kind| match error.get(kind) {
+        Some(ContextValue::String(text)) => Some(text.as_str()),
+        _ => None,
     };
-    HINTS.iter().find(fits).map(|(.., answer)| *answer)
+    let unknown = match error.kind() {
+        ErrorKind::MissingRequiredArgument | ErrorKind::TooFewValues => NOTHING,
+        _ => text(ContextKind::InvalidArg).or(text(ContextKind::InvalidSubcommand))?,
+    };
+    // clap adds the form of the value to an option that it knows.
+    let name = unknown.split([' ', '=']).next().unwrap_or_default();
+    let of_verb = |(typed, names, _): &&(&str, &[&str], &str)| {
+        let is =
+            |one: &&str| *one == name || *one == ARGUMENT && !name.is_empty() && !name.starts_with(['-', '[', '<']);
+        *typed == verb && names.iter().any(is)
+    };
+    let hint = HINTS.iter().find(of_verb).map(|(.., answer)| *answer);
+    hint.or_else(|| VERB_HINTS.iter().find(|(words, _)| words.contains(&verb)).map(|(_, answer)| *answer))
+}
+
+/// The answer to a command of `ab` without quotes whose options were taken for those of `ab`, as in `ab sort -rn file`.
+fn unquoted_command(words: &[OsString]) -> Option<&'static str> {
+    let [_, verb, first, rest @ ..] = words else { return None };
+    let is_option = |word: &OsString| word.as_bytes().starts_with(b"-");
+    let is_letters = |word: &OsString| is_option(word) && !word.as_bytes().starts_with(b"--");
+    let is_bare = !is_option(first) && !first.as_bytes().contains(&b' ') && words.iter().all(|word| word != "--");
+    let found = verb == "ab" && is_bare && rest.iter().any(is_letters);
+    found.then_some("put each command in quotes, as in pipemark ab 'sort -u file'")
 }
 
 /// Adds the verb that was probably meant. clap makes no suggestion for words as short as `wy`.
@@ -276,7 +349,11 @@ pub fn main(words: Vec<OsString>) -> u8 {
     let own = single_verb.as_ref().map(own_options_of).unwrap_or_default();
     let words = match dialect::translate(words.clone(), &|name| own.get(name).copied()) {
         Ok(words) => words,
-        Err(error) => return finish(Err(error)),
+        Err(error) => {
+            let code = finish(Err(error));
+            unquoted_command(&words).inspect(|hint| say(hint));
+            return code;
+        }
     };
     // On bad usage, clap exits with code 2. For these verbs, code 2 would be mistaken for the pipeline's exit code.
     let own_failure = words
@@ -296,7 +373,7 @@ pub fn main(words: Vec<OsString>) -> u8 {
         match error.use_stderr() {
             true => {
                 let text = error.render().to_string().replacen("error: ", "pipemark: ", 1);
-                match hint(&error, &words) {
+                match hint(&error, &words).or_else(|| unquoted_command(&words)) {
                     Some(hint) => say(format_args!("{}\n\n{hint}", text.trim_end())),
                     None => say(text.trim_end()),
                 }

@@ -8,7 +8,7 @@ use std::sync::mpsc::{Receiver, channel};
 
 use pipeio::relay::Relay;
 use pipemark_console::ExitError;
-use pipemark_model::neutral;
+use pipemark_model::{ByteSize, neutral};
 use pipemark_sys::own_descriptors;
 use rustix::fs::{FileType, SeekFrom, fstat, seek, stat};
 use rustix::io::Errno;
@@ -108,7 +108,11 @@ fn open(path: &Path) -> Result<OwnedFd, ExitError> {
 }
 
 fn cannot_be_read(path: &Path, error: &io::Error) -> ExitError {
-    ExitError::failed(format_args!("{} could not be read: {error}", neutral(&path.to_string_lossy())))
+    let name = neutral(&path.to_string_lossy());
+    // pv's --rate shows the rate, and has no value.
+    let is_size = path.to_str().is_some_and(|text| text.parse::<ByteSize>().is_ok());
+    let limit = if is_size { format!("; to limit the rate, use --limit {name}") } else { String::new() };
+    ExitError::failed(format_args!("{name} could not be read: {error}{limit}"))
 }
 
 fn is_fifo(path: &Path) -> bool {
