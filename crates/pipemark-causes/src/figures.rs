@@ -89,12 +89,17 @@ impl PipelineFigures {
         if same > 1 { format!("{name} (stage {number})") } else { name.clone() }
     }
 
-    /// The figures of some stages, as if there were no others. They are numbered anew, and keep their labels.
+    /// The figures of some stages, as if there were no others. They are numbered anew, and keep their labels. The time
+    /// is that in which the longest of them existed.
     pub fn subset(&self, numbers: &[usize]) -> PipelineFigures {
+        let stages = || numbers.iter().filter_map(|number| self.stages.get(number - 1));
+        let life = stages().map(|stage| stage.present).fold(0.0, f64::max);
+        let life = if life > 0.0 { life } else { 1.0 };
         let renumbered = |number: usize| numbers.iter().position(|&one| one == number).map(|at| at + 1);
         let stage = |(&old, number): (&usize, usize)| {
             let stage = self.stages.get(old - 1)?;
-            Some(StageFigures { number, label: self.name_of(old), ..stage.clone() })
+            let present = stage.present / life;
+            Some(StageFigures { number, label: self.name_of(old), present, ..stage.clone() })
         };
         let ends = |pipe: &PipeFigures| Some((renumbered(pipe.from)?, renumbered(pipe.to)?));
         let kept = self.pipes.iter().filter_map(|pipe| Some((pipe, ends(pipe)?))).zip(1..);
@@ -104,6 +109,8 @@ impl PipelineFigures {
             places: numbers.iter().filter_map(|number| self.places.get(number - 1).copied()).collect(),
             typed: self.typed.clone(),
             shell: self.shell.clone(),
+            seconds: self.seconds * life,
+            samples: (f64::from(self.samples) * life).round() as u32,
             cycle: None,
             ..*self
         }

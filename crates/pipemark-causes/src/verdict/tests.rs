@@ -192,9 +192,12 @@ fn pipelines_that_nothing_joins_are_judged_each_alone() {
     assert!(found.text.starts_with("2 separate pipelines. s2 holds the pipeline back"), "{}", found.text);
     assert!(found.text.contains(". s3 holds the pipeline back"), "{}", found.text);
     assert!(found.text.contains("at most 6.9 times as fast; then s4 is the bottleneck"), "{}", found.text);
-    // Of the pipelines in a script, the one that existed longest determines the verdict.
+    // Of the pipelines in a script, the one that existed longest determines the verdict. Each is judged by the time in
+    // which it existed, as in the table.
     two.stages[..2].iter_mut().for_each(|stage| stage.present = 0.3);
-    assert_eq!(verdict(&two).stage, Some(3));
+    let found = verdict(&two);
+    assert_eq!(found.stage, Some(3));
+    assert!(found.text.starts_with("2 separate pipelines. s2 holds the pipeline back"), "{}", found.text);
 }
 
 #[test]
