@@ -120,11 +120,19 @@ pub fn has_caller(stage: &StageFigures) -> bool {
     caller(stage).is_some()
 }
 
+/// Whether a stage makes several times as many small reads as small writes, as a shell that reads byte by byte and
+/// writes lines.
+fn reads_more_often(stage: &StageFigures) -> bool {
+    let per_second = |calls: Option<SmallCalls>| calls.map_or(0.0, |calls| calls.per_second);
+    per_second(small_reads(stage)) > SAME_SIZE * per_second(small_writes(stage))
+}
+
 /// The small calls of a stage that causes them.
 pub fn calls_of(stage: &StageFigures, kind: CallKind) -> Option<SmallCalls> {
     match kind {
         CallKind::Writes => small_writes(stage),
         CallKind::Reads | CallKind::OneByteReads => small_reads(stage),
+        CallKind::ReadsAndWrites if reads_more_often(stage) => small_reads(stage),
         CallKind::ReadsAndWrites => small_writes(stage).or(small_reads(stage)),
     }
 }
@@ -134,7 +142,7 @@ pub fn is_by_writes(stage: &StageFigures, kind: CallKind) -> bool {
     match kind {
         CallKind::Writes => true,
         CallKind::Reads | CallKind::OneByteReads => false,
-        CallKind::ReadsAndWrites => small_writes(stage).is_some(),
+        CallKind::ReadsAndWrites => small_writes(stage).is_some() && !reads_more_often(stage),
     }
 }
 
@@ -262,6 +270,11 @@ mod tests {
         assert_eq!(by_bytes.cause, "reads of one byte");
         assert!(by_bytes.text.contains("reads 1 byte per call"), "{}", by_bytes.text);
         // A fifth of its time is enough, unless the stage computes for long between the calls or reads more.
+        // A shell that also writes each line.
+        let echo = StageFigures { reads_per_second: Some(7e5), ..calling(2, 99, Some(1.0), Some(69.0), 0.5) };
+        let lines =
+            verdict(&line(vec![calling(1, 5, None, Some(4096.0), 0.01), echo, calling(3, 9, Some(69.0), None, 0.0)]));
+        assert!(lines.text.starts_with("s2 reads 1 byte per call (700 k calls/s)"), "{}", lines.text);
         let kinds = [found(1.0, 0.2, 7e5), found(1.0, 0.2, 2e5), found(8.0, 0.2, 7e5)].map(|verdict| verdict.kind);
         assert_eq!(kinds, [VerdictKind::Calls, VerdictKind::Stage, VerdictKind::Stage]);
     }
