@@ -107,8 +107,15 @@ fn share(stage: &StageRow, share: f64) -> Cell {
     if is_unsampled(stage.figures) { or_dash(None) } else { Cell::of(percent(share), share) }
 }
 
+/// A mean number of bytes, in KiB from 1 KiB up.
 fn bytes(bytes: f64) -> String {
-    if bytes < 9.95 { format!("{bytes:.1}") } else { thousands(bytes) }
+    let kibi = bytes / 1024.0;
+    match bytes {
+        ..9.95 => format!("{bytes:.1}"),
+        ..1023.5 => format!("{bytes:.0}"),
+        _ if kibi < 9.95 => format!("{kibi:.1}Ki"),
+        _ => format!("{kibi:.0}Ki"),
+    }
 }
 
 fn calls_per_second(stage: &StageRow) -> Cell {
