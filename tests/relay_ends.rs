@@ -37,10 +37,13 @@ enum Way {
     InputEnds,
 }
 
-const WAYS: [Way; 6] = [
+const WAYS: [Way; 9] = [
     Way::Signal(Signal::TERM),
     Way::Signal(Signal::INT),
     Way::Signal(Signal::HUP),
+    Way::Signal(Signal::QUIT),
+    Way::Signal(Signal::USR1),
+    Way::Signal(Signal::ALARM),
     Way::ReaderLeaves,
     Way::FullDisk,
     Way::InputEnds,

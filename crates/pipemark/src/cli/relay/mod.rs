@@ -19,7 +19,9 @@ use pipemark_sys::own_descriptors;
 use pipemark_sys::signals::{interrupted_by, is_ignored, set_on_signal};
 use pipemark_sys::start::sigpipe_was_ignored;
 use rustix::fs::{FileType, fstat};
-use signal_hook::consts::{SIGHUP, SIGINT, SIGPIPE, SIGTERM};
+use signal_hook::consts::{
+    SIGALRM, SIGHUP, SIGINT, SIGPIPE, SIGPROF, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGVTALRM, SIGXCPU,
+};
 use signal_hook::iterator::Signals;
 
 use pipemark_console::{ExitError, VerbResult, check_stdout, count, one_of, say};
@@ -203,8 +205,9 @@ fn prepare(options: &RelayOptions, size: Option<u64>, handle: &RelayHandle) -> i
     Ok(display)
 }
 
-/// The signals before which the relay reports the bytes that it has read but not written.
-const SIGNALS: [i32; 3] = [SIGTERM, SIGINT, SIGHUP];
+/// The signals before which the relay reports the bytes that it has read but not written: those that end a process unless it
+/// catches them, and aren't errors of its own.
+const SIGNALS: [i32; 10] = [SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGALRM, SIGVTALRM, SIGPROF, SIGXCPU];
 
 /// Whether the input is a file or a block device.
 fn is_file(input: impl AsFd) -> bool {
