@@ -10,6 +10,7 @@ use clap::Args;
 use pipemark_console::{Destination, ExitError, VerbResult, destination, say, terminal};
 use pipemark_model::{Document, neutral};
 use pipemark_report::sheet;
+use pipemark_stats::diff;
 
 use crate::cli::output::{DbOption, page};
 use crate::cli::read;
@@ -84,5 +85,11 @@ fn documents(files: &[String], db: &DbOption) -> Result<Vec<Document>, ExitError
     if let Some(twice) = files.iter().find(|file| !seen.insert(*file)) {
         return Err(ExitError::usage(format_args!("'{}' is named twice; name each file once", neutral(twice))));
     }
-    files.iter().map(|file| read::measurement(file, db)).collect()
+    let measurement = |file: &String| {
+        let document = read::measurement(file, db)?;
+        let name = neutral(file);
+        diff::check(&document).map_err(|fault| ExitError::usage(format_args!("{name}: {fault}")))?;
+        Ok(document)
+    };
+    files.iter().map(measurement).collect()
 }
