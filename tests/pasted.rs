@@ -141,12 +141,16 @@ fn a_running_pipeline_is_rebuilt_byte_for_byte_and_never_from_another_users_argu
     let pipeline = [source.as_bytes(), b" | grep -e h\xe9 -e ", long.as_bytes(), b" -e 'a  hit' -e '' | cat"].concat();
     let own = std::thread::spawn(move || remedy_of_running(&pipeline, 0));
     let pipeline = format!("{source} | grep -e 'a  hit' -e '' | cat");
+    let renamed = format!("{source} | (exec -a rm grep -e 'a  hit' -e '') | cat");
+    let renamed = std::thread::spawn(move || remedy_of_running(renamed.as_bytes(), 0));
     let is_root = rustix::process::geteuid().is_root();
     let other = is_root.then(|| std::thread::spawn(move || remedy_of_running(pipeline.as_bytes(), 65534)));
     let (text, command) = own.join().unwrap();
     assert!(text.contains("rebuilt from the processes' arguments"), "{text}");
     let expected = format!("{source} | grep --line-buffered -e $'h\\xe9' -e {long} -e 'a  hit' -e '' | cat");
     assert_eq!(command, expected);
+    let (text, command) = renamed.join().unwrap();
+    assert!(text.contains("--line-buffered") && command.is_empty(), "it calls itself rm: {text} {command}");
     match other.map(|other| other.join().unwrap()) {
         Some((text, command)) => {
             assert!(text.contains("--line-buffered"), "{text}");

@@ -68,19 +68,34 @@ fn script(figures: &PipelineFigures) -> Option<(Script, &'static str)> {
 fn find<'s>(figures: &PipelineFigures, script: &'s Script) -> Vec<Option<FoundCommand<'s>>> {
     let all: Vec<Vec<&[u8]>> = figures.stages.iter().map(arguments).collect();
     let stages = figures.stages.iter().zip(&all);
-    let stages = stages.map(|(stage, words)| RunningStage { name: &stage.name, words: &words[..] });
+    let is_stage = |number: usize| figures.stages.iter().any(|stage| stage.number == number);
+    let between = figures.pipes.iter().filter(|pipe| !pipe.is_socket && is_stage(pipe.from) && is_stage(pipe.to));
+    let ends: Vec<(usize, usize)> = between.map(|pipe| (pipe.from, pipe.to)).collect();
+    let stages = stages.map(|(stage, words)| RunningStage {
+        name: &stage.name,
+        words: &words[..],
+        reads_pipe: ends.iter().any(|(_, to)| *to == stage.number),
+        writes_pipe: ends.iter().any(|(from, _)| *from == stage.number),
+    });
     find_stages(script, &stages.collect::<Vec<_>>())
 }
 
-/// The pipeline with an edit of a stage's command; `None` where that can't be proved to be right.
+/// The pipeline with an edit of a stage's command; `None` where that can't be proved to be right. An edit that changes how
+/// the stage reads or writes needs a stage that shares neither end with another command: read at once, `sed 5q` takes
+/// lines from the next reader, and written in large pieces, lines of two writers are torn.
 pub fn edited(
     figures: &PipelineFigures,
     stage: &StageFigures,
+    needs_alone: bool,
     edit: impl FnOnce(&mut Edits<'_>, &FoundCommand<'_>) -> Result<(), ShellError>,
 ) -> Option<PastedCommand> {
     let (script, remark) = script(figures)?;
     let place = figures.stages.iter().position(|one| one.number == stage.number && one.words == stage.words)?;
     let found = find(figures, &script)[place]?;
+    let name = found.simple.words[found.program].value.as_deref()?;
+    if script.may_redefine(name) || needs_alone && !found.is_alone(&script) {
+        return None;
+    }
     let mut edits = Edits::new(&script);
     edit(&mut edits, &found).ok()?;
     if edits.is_empty() {
@@ -101,10 +116,14 @@ pub fn with_stage_between(figures: &PipelineFigures, from: usize, to: usize, sta
 }
 
 /// The call of `pipemark tune` that runs the pipeline in variants; `None` if nobody typed it here, or if it can't be split
-/// into stages.
+/// into stages. What a loop or a group changes isn't known, so `tune` runs one again only as the first stage, which it
+/// records.
 pub fn experiments(figures: &PipelineFigures) -> Option<String> {
     let script = typed_script(figures)?;
     script.separate_stages().ok().filter(|stages| stages.len() > 1)?;
+    if !script.pipeline()?.stages[1..].iter().all(|stage| stage.simple().is_some()) {
+        return None;
+    }
     let dialect = script.dialect();
     let shell = if dialect == Dialect::Bash { " --shell bash" } else { "" };
     Some(format!("pipemark tune{shell} {}", quote_bytes(script.text(), dialect).ok()?))

@@ -44,6 +44,15 @@ pub fn has_option(words: &[String], options: &[&str]) -> bool {
     words.iter().skip(1).any(|word| options.iter().any(|option| is(word, option)))
 }
 
+/// Whether a word may be an abbreviation of a long option, such as `--dec` of `--decompress`.
+pub fn has_abbreviation(words: &[String], options: &[&str]) -> bool {
+    let may_be = |word: &str| {
+        let name = word.split('=').next().unwrap_or(word);
+        name.len() > 2 && name.starts_with("--") && options.iter().any(|option| option.starts_with(name))
+    };
+    words.iter().skip(1).any(|word| may_be(word))
+}
+
 /// What is known about a program, from its command line. The rows are in programs.toml.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]

@@ -14,7 +14,7 @@ use crate::figures::PipelineFigures;
 use crate::model::is_work_of_children;
 use crate::naming::{begins_with, names};
 use crate::options::{TO_STDOUT, may_be_value, one_thread, operands, without_one_thread};
-use crate::programs::{self, base, has_option, is_called};
+use crate::programs::{self, base, has_abbreviation, has_option, is_called};
 use crate::report::{PipeFigures, Remedy, StageFigures};
 use crate::sentences::name;
 
@@ -188,6 +188,7 @@ impl RemedyRow {
             && (self.language.is_empty() || stage.language.as_ref().is_some_and(|own| self.language.contains(own)))
             && (self.has.is_empty() || option(&self.has))
             && !has_option(&words, &lacks)
+            && !has_abbreviation(&words, &lacks)
             && self.knows_options(&stage.words)
             && (!self.ascii || stage.words.iter().all(|word| word.is_ascii()))
             && room
@@ -223,16 +224,38 @@ impl RemedyRow {
             None => self.text.clone(),
         };
         let has_command = !self.command.is_empty();
-        let command = has_command.then(|| edited(figures, stage, |edits, found| self.edit(edits, found))).flatten();
+        let command = has_command
+            .then(|| edited(figures, stage, self.changes_calls(), |edits, found| self.edit(edits, found)))
+            .flatten();
         if let Some(command) = command.as_ref().filter(|command| !command.remark.is_empty()) {
             text = format!("{text} {}", command.remark);
         }
         Remedy { id: self.id.clone(), text, command: command.map(|command| command.text).unwrap_or_default() }
     }
 
+    /// Whether the row changes how much a stage reads or writes at once.
+    fn changes_calls(&self) -> bool {
+        let of_calls = |name: &CauseName| {
+            matches!(
+                name,
+                CauseName::SmallCalls
+                    | CauseName::SmallWrites
+                    | CauseName::SmallReads
+                    | CauseName::SmallReadsAndWrites
+                    | CauseName::OneByteReads
+                    | CauseName::Buffering
+            )
+        };
+        self.cause.iter().any(of_calls)
+    }
+
     /// Applies the row's command to a command as typed.
     pub(crate) fn edit(&self, edits: &mut Edits<'_>, found: &FoundCommand<'_>) -> Result<(), ShellError> {
         let FoundCommand { pipeline, place, simple, program } = *found;
+        let outer = pipemark_shell::program_after_wrappers(&simple.words).map_or_else(Vec::new, |(_, outer)| outer);
+        if outer.iter().any(|wrapper| wrapper.name == "busybox") {
+            return Err(ShellError::Edit("busybox has other options"));
+        }
         let known: Vec<Option<&str>> = simple.words.iter().map(pipemark_shell::Word::as_str).collect();
         let arguments = found.arguments();
         // If a command sets the number of threads twice, the later number applies.
@@ -577,14 +600,52 @@ mod tests {
         };
         for (typed, shell) in [
             ("cat ${X:-a} | grep hit | cut -d'  ' -f1 # grep", "sh"),
-            ("cat grep - | grep hit && echo {a,b} &> out", "bash"),
-            ("for x in 1; do echo grep; done | grep $X", "sh"),
+            ("cat grep - | grep hit | s2 && echo {a,b} &> out", "bash"),
+            ("for x in 1; do echo grep; done | grep $X | s2", "sh"),
         ] {
             assert_eq!(command(typed, shell, false), typed.replacen("| grep ", "| grep --line-buffered ", 1));
         }
-        assert_eq!(command("cat | grep hit &> out", "sh", false), "", "sh and bash disagree");
+        assert_eq!(command("cat | grep hit &> out | s2", "sh", false), "", "sh and bash disagree");
         assert_eq!(command("cat | grep hit", "zsh", false), "");
         assert_eq!(command("grep hit | s2; touch PWNED", "bash", true), "grep --line-buffered hit | s2");
+    }
+
+    #[test]
+    fn no_command_where_another_reader_writer_or_meaning_is_possible() {
+        let command = |words: &str, cause: &str, typed: &'static str| {
+            let remedies = found(words, cause, |figures| {
+                (figures.typed, figures.shell) = (Some(typed.into()), "bash".to_owned());
+                // The stage reads the output of another.
+                figures.stages.push(StageFigures { words: vec!["s0".to_owned()], ..stage(3, 5, 0, 95) });
+                figures.pipes.push(PipeFigures { number: 2, from: 3, to: 1, ..figures.pipes[0].clone() });
+            });
+            remedies.first().map(|remedy| remedy.command.clone()).unwrap_or_default()
+        };
+        assert_eq!(command("sed -u 5q", "small", "s0 | sed -u 5q | s2"), "s0 | sed 5q | s2");
+        for typed in ["s0 | (sed -u 5q | s2; cat)", "s0 | { sed -u 5q; cat; } | s2"] {
+            assert_eq!(command("sed -u 5q", "small", typed), "", "{typed}");
+        }
+        let two = "s0 | (grep --line-buffered 1 & grep --line-buffered 2; wait) | s2";
+        assert_eq!(command("grep --line-buffered 2", "small", two), "");
+        let compress = |words, typed| command(words, "computing", typed);
+        assert_eq!(compress("gzip -9c", "s0 | gzip -9c | s2"), "s0 | pigz -9c | s2");
+        for (words, typed) in [
+            ("gzip --bes", "s0 | gzip --bes | s2"),
+            ("gzip -b 9", "s0 | gzip -b 9 | s2"),
+            ("gzip -a", "s0 | gzip -a | s2"),
+            ("gzip --suffix=x", "s0 | gzip --suffix=x | s2"),
+            ("gzip --dec", "s0 | gzip --dec | s2"),
+            ("gzip -1", "s0 | busybox gzip -1 | s2"),
+            ("gzip -1", "gzip() { command gzip \"$@\" | wc -c; }; s0 | gzip -1 | s2"),
+            ("gzip -1", "true || gzip -1; s0 | sh -c 'gzip -1' | s2"),
+        ] {
+            assert_eq!(compress(words, typed), "", "{typed}");
+        }
+        // Another program may know other options, so the row lists those that both know.
+        for row in TABLE.iter() {
+            let replaces = row.command.strip_suffix(" {args}").is_some_and(|name| !name.starts_with("{program}"));
+            assert!(!replaces || row.options.is_some(), "{}", row.id);
+        }
     }
 
     #[test]

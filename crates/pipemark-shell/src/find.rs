@@ -5,12 +5,15 @@ use std::ops::Range;
 use crate::dialect::Dialect;
 use crate::error::ShellError;
 use crate::quote::{quote_argument, quote_bytes};
-use crate::syntax::{Pipeline, Script, ShellStage, SimpleCommand};
+use crate::syntax::{CommandList, Connector, Pipeline, Script, ShellStage, SimpleCommand, StageCommand};
 use crate::wrappers::{base, program_after_wrappers};
 
 /// What is known of a stage that runs.
 #[derive(Debug, Clone, Copy)]
 pub struct RunningStage<'a, W> {
+    /// Whether it reads a pipe that another stage writes, and whether it writes a pipe that another one reads.
+    pub reads_pipe: bool,
+    pub writes_pipe: bool,
     /// Its name: of the program, or as it was probably typed, such as `zcat` for a gzip.
     pub name: &'a str,
     /// The arguments of its process, the program's name first.
@@ -33,6 +36,14 @@ impl FoundCommand<'_> {
         &self.pipeline.stages[self.place]
     }
 
+    /// Whether no other command reads its input, and none writes its output at the same time.
+    pub fn is_alone(&self, script: &Script) -> bool {
+        let is_whole = script.pipeline().is_some_and(|whole| std::ptr::eq(whole, self.pipeline));
+        let is_last = self.place + 1 == self.pipeline.stages.len();
+        let in_turn = || script.stages().iter().all(|(pipeline, _)| pipeline.connector != Connector::Background);
+        (self.place > 0 || is_whole) && (!is_last || is_whole || in_turn())
+    }
+
     /// The indices of the program's arguments.
     pub fn arguments(&self) -> Range<usize> {
         self.program + 1..self.simple.words.len()
@@ -45,8 +56,19 @@ pub fn find_stages<'s, W: AsRef<[u8]>>(
     stages: &[RunningStage<'_, W>],
 ) -> Vec<Option<FoundCommand<'s>>> {
     let commands = programs(script);
+    let places = places(script.list());
+    // A command that has no pipe where the stage has one is another process: of `false && sort; cat x | sh -c sort | tail`,
+    // the first `sort` isn't the one that runs.
+    let is_there = |command: &FoundCommand<'_>, stage: &RunningStage<'_, W>| {
+        let is =
+            |place: &&PipePlace<'_>| std::ptr::eq(place.pipeline, command.pipeline) && place.place == command.place;
+        let place = places.iter().find(is);
+        place.is_some_and(|place| place.reads >= stage.reads_pipe && place.writes >= stage.writes_pipe)
+    };
+    let is_candidate =
+        |at: &usize, stage: &RunningStage<'_, W>| runs(&commands[*at], stage) && is_there(&commands[*at], stage);
     let candidates: Vec<Vec<usize>> =
-        stages.iter().map(|stage| (0..commands.len()).filter(|&at| runs(&commands[at], stage)).collect()).collect();
+        stages.iter().map(|stage| (0..commands.len()).filter(|at| is_candidate(at, stage)).collect()).collect();
     let choose = |stage: usize| {
         let own = &candidates[stage];
         let at = match &own[..] {
@@ -66,6 +88,36 @@ pub fn find_stages<'s, W: AsRef<[u8]>>(
         Some(commands[at]).filter(|command| !command.simple.in_backquotes)
     };
     (0..stages.len()).map(choose).collect()
+}
+
+/// A stage of a text, and whether it may read a pipe and write one.
+struct PipePlace<'s> {
+    pipeline: &'s Pipeline,
+    place: usize,
+    reads: bool,
+    writes: bool,
+}
+
+/// The stages of a list at any depth.
+fn places(list: &CommandList) -> Vec<PipePlace<'_>> {
+    fn add<'s>(list: &'s CommandList, ends: [bool; 2], all: &mut Vec<PipePlace<'s>>) {
+        for pipeline in &list.pipelines {
+            for (place, stage) in pipeline.stages.iter().enumerate() {
+                let [reads, writes] = [ends[0] || place > 0, ends[1] || place + 1 < pipeline.stages.len()];
+                all.push(PipePlace { pipeline, place, reads, writes });
+                let own = match &stage.command {
+                    StageCommand::Compound(compound) => &compound.lists[..],
+                    StageCommand::Simple(_) => &[],
+                };
+                own.iter().for_each(|list| add(list, [reads, writes], all));
+                // Substitutions have pipes of their own.
+                stage.lists()[own.len()..].iter().for_each(|list| add(list, [true, true], all));
+            }
+        }
+    }
+    let mut all = Vec::new();
+    add(list, [false, false], &mut all);
+    all
 }
 
 /// The commands of a text whose programs are known.
@@ -129,48 +181,8 @@ fn matches<W: AsRef<[u8]>>(typed: &[Option<&[u8]>], words: &[W]) -> bool {
 
 /// What a shell runs by itself instead of a program. A process called so is none of these, and its arguments may be
 /// code.
-const BUILTINS: [&[u8]; 40] = [
-    b".",
-    b":",
-    b"alias",
-    b"bg",
-    b"bind",
-    b"break",
-    b"builtin",
-    b"caller",
-    b"cd",
-    b"command",
-    b"compgen",
-    b"continue",
-    b"declare",
-    b"disown",
-    b"enable",
-    b"eval",
-    b"exec",
-    b"exit",
-    b"export",
-    b"fc",
-    b"fg",
-    b"hash",
-    b"help",
-    b"history",
-    b"jobs",
-    b"let",
-    b"local",
-    b"logout",
-    b"mapfile",
-    b"read",
-    b"readonly",
-    b"return",
-    b"set",
-    b"shift",
-    b"source",
-    b"trap",
-    b"typeset",
-    b"ulimit",
-    b"unset",
-    b"wait",
-];
+const BUILTINS: &str = "\
+    . : [ alias bg bind break builtin caller cd chdir command compgen complete compopt continue coproc declare dirs disown echo enable eval exec exit export false fc fg getopts hash help history jobs kill let local logout mapfile newgrp popd printf pushd pwd read readarray readonly return set shift shopt source suspend test times trap true type typeset ulimit umask unalias unset wait";
 
 /// The text of a pipeline of processes, from their arguments. Redirections and environments aren't in it.
 ///
@@ -181,7 +193,9 @@ pub fn from_arguments<W: AsRef<[u8]>>(stages: &[&[W]], dialect: Dialect) -> Resu
     for words in stages {
         let program = words.first().ok_or(ShellError::Empty)?.as_ref();
         let is_title = program.iter().any(|&byte| byte <= b' ' || byte == 0x7f) || program.starts_with(b"-");
-        if program.is_empty() || is_title || BUILTINS.contains(&program) {
+        // `%1` is a job.
+        let is_builtin = BUILTINS.split(' ').any(|name| name.as_bytes() == program) || program.starts_with(b"%");
+        if program.is_empty() || is_title || is_builtin {
             return Err(ShellError::Edit("a process has a title instead of a command"));
         }
         let arguments = words[1..].iter().map(|word| quote_argument(word.as_ref(), dialect));

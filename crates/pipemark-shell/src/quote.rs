@@ -13,7 +13,22 @@ use crate::error::ShellError;
 pub fn is_shown_exactly(c: char) -> bool {
     // Combining marks, as in decomposed umlauts, have width 0 but are visible.
     let combining = matches!(c, '\u{300}'..='\u{36f}' | '\u{1ab0}'..='\u{1aff}' | '\u{20d0}'..='\u{20ff}');
-    let blank = c.is_whitespace() && c != ' ';
+    // Fillers, the empty Braille pattern, and characters that only control how others are shown, have a width.
+    let invisible = matches!(
+        c,
+        '\u{34f}'
+            | '\u{115f}'..='\u{1160}'
+            | '\u{17b4}'..='\u{17b5}'
+            | '\u{180b}'..='\u{180f}'
+            | '\u{2800}'
+            | '\u{3164}'
+            | '\u{ffa0}'
+            | '\u{fff0}'..='\u{fffb}'
+            | '\u{1bca0}'..='\u{1bca3}'
+            | '\u{1d173}'..='\u{1d17a}'
+            | '\u{e0000}'..='\u{e0fff}'
+    );
+    let blank = c.is_whitespace() && c != ' ' || invisible;
     !blank
         && !c.is_control()
         && !matches!(c, '\u{ad}' | '\u{feff}')

@@ -96,7 +96,7 @@ pub struct Compound {
     pub kind: CompoundKind,
     /// Its lists of commands, in order.
     pub lists: Vec<CommandList>,
-    /// Its own words, such as those after `in`.
+    /// Its own words, such as those after `in`, or the name of a function.
     pub words: Vec<Word>,
 }
 
@@ -344,6 +344,22 @@ impl Script {
     /// The simple commands at any depth, in the order of the text.
     pub fn commands(&self) -> Vec<&SimpleCommand> {
         self.stages().into_iter().filter_map(|(pipeline, at)| pipeline.stages[at].simple()).collect()
+    }
+
+    /// Whether a command of this name may be something else than the program: a function that the text defines, or
+    /// what an alias, or another text that it executes, defines.
+    pub fn may_redefine(&self, name: &[u8]) -> bool {
+        const DEFINING: [&[u8]; 4] = [b"alias", b".", b"source", b"eval"];
+        self.stages().into_iter().any(|(pipeline, at)| match &pipeline.stages[at].command {
+            StageCommand::Compound(Compound { kind: CompoundKind::Function, words, .. }) => {
+                words.iter().any(|word| word.value.as_deref().is_none_or(|own| own == name))
+            }
+            StageCommand::Compound(_) => false,
+            StageCommand::Simple(simple) => {
+                let program = simple.words.first().and_then(|word| word.value.as_deref());
+                program.is_some_and(|program| DEFINING.contains(&program))
+            }
+        })
     }
 
     /// The text of each stage, as a command of its own, if the text is one pipeline of such stages.

@@ -10,7 +10,8 @@ fn words(text: &str) -> Vec<String> {
 fn edited(text: &str, dialect: Dialect) -> Result<String, ShellError> {
     let script = Script::parse(text, dialect)?;
     let argv = words("grep p");
-    let found = find_stages(&script, &[RunningStage { name: "grep", words: &argv }]);
+    let found =
+        find_stages(&script, &[RunningStage { name: "grep", words: &argv, reads_pipe: false, writes_pipe: false }]);
     let command = found[0].ok_or(ShellError::Edit("not found"))?;
     let mut edits = Edits::new(&script);
     edits.insert_options(command.simple, command.program, &["-E"])?;
@@ -150,11 +151,78 @@ fn a_stage_that_could_be_several_commands_is_not_found() {
     }
     let script = Script::parse("sort -k 2 | uniq | sort -k 2 | zcat a.gz", Dialect::Bash).unwrap();
     let [sort, zcat] = [words("sort -k 2"), words("gzip -cd a.gz")];
-    let stage = |name, words| RunningStage { name, words };
+    let stage = |name, words| RunningStage { name, words, reads_pipe: false, writes_pipe: false };
     let found = find_stages(&script, &[stage("sort", &sort[..]), stage("sort", &sort), stage("zcat", &zcat)]);
     let places: Vec<Option<usize>> = found.iter().map(|one| one.map(|command| command.place)).collect();
     assert_eq!(places, [Some(0), Some(2), Some(3)]);
     assert!(find_stages(&script, &[stage("sort", &sort)])[0].is_none());
+}
+
+/// The only command with the arguments of a stage isn't the stage if it has no pipe where the stage has one.
+#[test]
+fn a_command_elsewhere_is_not_the_stage() {
+    let argv = words("sort -k1");
+    let is_found = |text: &str, reads_pipe, writes_pipe| {
+        let script = Script::parse(text, Dialect::Bash).unwrap();
+        find_stages(&script, &[RunningStage { name: "sort", words: &argv, reads_pipe, writes_pipe }])[0].is_some()
+    };
+    for text in [
+        "false && sort -k1; cat big | bash -c 'sort -k1; true' | tail -n1",
+        "true || sort -k1; cat big | sh -c 'sort -k1' | cat",
+        "if false; then sort -k1; fi; cat big | xargs -n1 sort -k1 | cat",
+        "cat big | bash -c 'sort -k1; true' | cat; sort -k1 </dev/null",
+        "sort -k1 | cat; x | sh -c 'sort -k1' | cat",
+        "cat | sort -k1; x | sh -c 'sort -k1' | cat",
+    ] {
+        assert!(!is_found(text, true, true), "{text}");
+    }
+    assert!(is_found("cat | sort -k1; true", true, false) && !is_found("cat | sort -k1; true", true, true));
+    for text in
+        ["a | sort -k1 | b", "a | (x; sort -k1) | b", "a | while read -r x; do sort -k1; done | b", "echo $(sort -k1)"]
+    {
+        assert!(is_found(text, true, true), "{text}");
+    }
+}
+
+#[test]
+fn a_name_may_be_defined_by_the_text() {
+    let may_be = |text: &str| Script::parse(text, Dialect::Bash).unwrap().may_redefine(b"gzip");
+    for text in [
+        "gzip() { /usr/bin/gzip \"$@\" | wc -c; }; cat x | gzip -1 | cat",
+        "function gzip { pigz; }; cat x | gzip",
+        "{ gzip() (pigz); }; cat x | gzip",
+        "alias gzip=pigz; cat x | gzip",
+        ". ./lib.sh; cat x | gzip",
+        "eval \"$X\"; cat x | gzip",
+    ] {
+        assert!(may_be(text), "{text}");
+    }
+    assert!(!may_be("zip() { :; }; cat alias | gzip | echo eval"));
+}
+
+#[test]
+fn a_command_that_shares_an_end_is_not_alone() {
+    let is_alone = |text: &str| {
+        let script = Script::parse(text, Dialect::Bash).unwrap();
+        let argv = words("sed -u 5q");
+        let stage = RunningStage { name: "sed", words: &argv, reads_pipe: false, writes_pipe: false };
+        find_stages(&script, &[stage])[0].unwrap().is_alone(&script)
+    };
+    for text in
+        ["a | sed -u 5q | b", "sed -u 5q", "a | sed -u 5q && b", "{ a | sed -u 5q; b; } | c", "x; a | sed -u 5q"]
+    {
+        assert!(is_alone(text), "{text}");
+    }
+    for text in [
+        "a | (sed -u 5q | b; c)",
+        "a | { sed -u 5q; c; }",
+        "a | while sed -u 5q; do :; done",
+        "sed -u 5q; cat",
+        "(a | sed -u 5q & b | grep x; wait) | c",
+        "b & a | sed -u 5q",
+    ] {
+        assert!(!is_alone(text), "{text}");
+    }
 }
 
 fn edit(text: &str, change: impl Fn(&mut Edits<'_>, &Script) -> Result<(), ShellError>) -> Result<String, ShellError> {
@@ -285,5 +353,13 @@ fn processes_give_a_quoted_pipeline() {
         [&["tr;touch PWNED;#"][..], &["-bash"], &["nginx: worker"], &["eval", "touch PWNED"], &[".", "x"], &[""], &[]]
     {
         assert!(text(&[words], Dialect::Bash).is_err(), "{words:?}");
+    }
+    // What a shell runs by itself, as it says.
+    let own = std::process::Command::new("bash").args(["-c", "compgen -b"]).output().expect("bash is there");
+    let own = String::from_utf8(own.stdout).unwrap();
+    assert!(own.lines().count() > 50, "{own}");
+    for name in own.lines().chain(["%1", "chdir"]) {
+        assert!(text(&[&[name, "-v", "a[$(touch PWNED)]"]], Dialect::Bash).is_err(), "{name}");
+        assert!(text(&[&[name, "x"]], Dialect::Posix).is_err(), "{name}");
     }
 }

@@ -15,12 +15,16 @@ use crate::pipeline::stage::WatchedStage;
 
 /// The arguments of a process, if they aren't these words: because they aren't UTF-8, are longer than what is read of
 /// them as text, or end with empty ones. Those of another user's process are not used, because a command to paste would
-/// run a program that this user has chosen.
-pub fn exact_arguments(process: &Process, words: &[String]) -> Option<Vec<ExactText>> {
+/// run a program that this user has chosen; neither are those of a process that calls itself something else than what it
+/// runs, unless the pipeline was typed here.
+pub fn exact_arguments(process: &Process, words: &[String], is_typed: bool) -> Option<Vec<ExactText>> {
     if !process.is_own() {
         return Some(Vec::new());
     }
     let arguments = process.arguments();
+    if !is_typed && arguments.first().is_none_or(|name| !process.runs_its_name(name)) {
+        return Some(Vec::new());
+    }
     let are_equal = arguments.iter().map(Vec::as_slice).eq(words.iter().map(String::as_bytes));
     (!are_equal).then(|| arguments.into_iter().map(ExactText).collect())
 }

@@ -115,7 +115,7 @@ impl Parser<'_> {
         if !is_name(&self.text[name.span.clone()]) {
             return Err(ShellError::Unexpected("what follows 'for'".to_owned()));
         }
-        self.token(TokenKind::Word, name.span);
+        self.token(TokenKind::Word, name.span.clone());
         self.skip_blanks()?;
         let mut words = Vec::new();
         if self.peek() == Some(b'\n') {
@@ -204,7 +204,7 @@ impl Parser<'_> {
             return Err(self.unexpected());
         }
         self.operator(1)?;
-        self.function_body(begin)
+        self.function_body(begin, name.clone())
     }
 
     fn function_keyword(&mut self, begin: usize) -> Parsed<ShellStage> {
@@ -214,7 +214,7 @@ impl Parser<'_> {
         if !is_name(&self.text[name.span.clone()]) {
             return Err(ShellError::Construct("this name of a function"));
         }
-        self.token(TokenKind::Word, name.span);
+        self.token(TokenKind::Word, name.span.clone());
         self.skip_blanks()?;
         if self.peek() == Some(b'(') {
             self.operator(1)?;
@@ -224,10 +224,10 @@ impl Parser<'_> {
             }
             self.operator(1)?;
         }
-        self.function_body(begin)
+        self.function_body(begin, name)
     }
 
-    fn function_body(&mut self, begin: usize) -> Parsed<ShellStage> {
+    fn function_body(&mut self, begin: usize, name: Word) -> Parsed<ShellStage> {
         self.skip_lines()?;
         let body = match self.reserved() {
             Some(word @ ("{" | "if" | "while" | "until" | "for" | "case")) => word,
@@ -239,7 +239,7 @@ impl Parser<'_> {
             StageCommand::Compound(compound) => compound.lists,
             StageCommand::Simple(_) => Vec::new(),
         };
-        let command = StageCommand::Compound(Compound { kind: CompoundKind::Function, lists, words: Vec::new() });
+        let command = StageCommand::Compound(Compound { kind: CompoundKind::Function, lists, words: vec![name] });
         Ok(ShellStage { span: begin..span.end, command, redirections })
     }
 

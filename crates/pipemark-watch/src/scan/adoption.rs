@@ -168,8 +168,8 @@ fn update(pipeline: &mut WatchedPipeline, place: usize, shape: &StageShape) {
     // A process keeps its pid when it executes another program.
     if old.command.is_empty() || old.name != name || old.pids.first() != shape.pids.first() {
         let (pid, command) = (naming.files_of, naming.command(&words));
-        let arguments = program_details::exact_arguments(naming, &words);
         let is_child = matches!(pipeline.subject, Subject::Child(_));
+        let arguments = program_details::exact_arguments(naming, &words, is_child);
         let collates =
             program_details::collates(programs::program(&words), &program_details::environment(pid, is_child));
         let stage = &mut pipeline.stages[place];
