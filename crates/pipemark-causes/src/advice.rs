@@ -150,15 +150,19 @@ fn remedy_beyond(peer: &PeerFigures) -> Remedy {
 /// A remedy for a stage that waits for a CPU and runs at a low priority.
 fn priority_remedy(stage: &StageFigures, figures: &PipelineFigures) -> Option<Remedy> {
     let priority = stage.low_priority.as_ref().filter(|_| stage.waiting_for_cpu * stage.present > ALSO)?;
+    let all = figures.stages.len() > 1 && figures.stages.iter().all(|one| one.low_priority == stage.low_priority);
+    let (who, it) = match all {
+        true => ("all stages run".to_owned(), "the pipeline"),
+        false => (format!("{} runs", name(figures, stage.number)), "it"),
+    };
     let text = format!(
-        "{} runs at {priority}, so other programs come first: start it without nice or chrt, or raise its priority (as root: renice, chrt --other)",
-        name(figures, stage.number)
+        "{who} at {priority}, so other programs come first: start {it} without nice or chrt, or raise the priority (as root: renice, chrt --other)"
     );
     Some(Remedy::new("cpu-priority", text, ""))
 }
 
 fn remedy_of_any_stage(stage: &StageFigures) -> Option<Remedy> {
-    let text = "this stage competes for its CPUs with other programs or stages; pin it to a CPU of its own (taskset)";
+    let text = "this stage competes for its CPUs with other programs or stages; give those other CPUs (taskset), or a lower priority (renice)";
     // A stage with several threads needs more than one CPU.
     let alone = stage.threads <= 1 && stage.cpu.is_none_or(|cpu| cpu < BUSY);
     (alone && stage.waiting_for_cpu > ALSO).then(|| Remedy::new("cpu-affinity", text, ""))

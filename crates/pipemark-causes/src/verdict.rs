@@ -161,6 +161,14 @@ fn records(scene: &Scene, all: &[Hypothesis], chosen: &Hypothesis) -> Vec<Hypoth
     let low = |found: &Hypothesis| found.gain.map_or(f64::INFINITY, |gain| gain.low);
     let mut others: Vec<&Hypothesis> = all.iter().filter(|found| *found != chosen).collect();
     others.sort_by(|a, b| low(b).total_cmp(&low(a)).then(a.cause.cmp(&b.cause)));
+    // Several stages may pay for the small calls of one.
+    let mut known = vec![(chosen.cause, chosen.stage, chosen.pipe)];
+    others.retain(|found| {
+        let own = (found.cause, found.stage, found.pipe);
+        let is_new = !known.contains(&own);
+        known.push(own);
+        is_new
+    });
     others.truncate(MAX_HYPOTHESES - 1);
     let record = |found: &Hypothesis, why_not: Option<&str>| HypothesisRecord {
         cause: cause_words(scene.figures, found),
