@@ -228,9 +228,12 @@ pub fn watch_target(options: &WatchedOptions) -> Result<WatchTarget, ExitError> 
     }
 }
 
+/// How often processes of a name are looked for that end before they are sampled.
+const ROUNDS_OF_A_NAME: u32 = 5;
+
 /// The living processes with this name. In a loop of short commands, the next one may be about to start.
 fn find_named(name: &str) -> Result<Vec<u32>, ExitError> {
-    const PATIENCE: Duration = Duration::from_secs(1);
+    const PATIENCE: Duration = Duration::from_secs(3);
     let end = Instant::now() + PATIENCE;
     loop {
         let found = live::processes_named(name);
@@ -371,7 +374,14 @@ pub fn run(options: &WhyOptions, keep: Keep<'_>) -> VerbResult {
         WatchTarget::Processes(pids) => {
             let time = options.time.unwrap_or(Duration::from_secs(2));
             let mut view = Quiet { extras };
-            let (report, key) = sample_running(watched, &pids, Some(time), &mut view, keep, trace)?;
+            let (mut report, mut key) = sample_running(watched, &pids, Some(time), &mut view, keep, trace)?;
+            // All processes of a name may end between the scan and the first sample.
+            for _ in 1..ROUNDS_OF_A_NAME {
+                let Some(name) = watched.name.as_deref().filter(|_| report.stages.is_empty() && key.is_none()) else {
+                    break;
+                };
+                (report, key) = sample_running(watched, &find_named(name)?, Some(time), &mut view, keep, trace)?;
+            }
             if report.stages.is_empty() && key.is_none() {
                 write(watched, &view, &report, || Ok(()))?;
                 return Err(ExitError::failed(&report.verdict.text));
