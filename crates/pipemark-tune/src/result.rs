@@ -2,11 +2,16 @@
 
 use serde::{Deserialize, Serialize};
 
-use pipemark_model::{Estimate, Tuned, digits};
+use pipemark_model::{Estimate, Tuned, counted, digits};
 use pipemark_stats::verdict::Verdict;
 
 /// The version of the format of [`ExperimentResult`]. It is increased when a field changes its meaning.
 pub const SCHEMA: &str = "pipemark-experiments/1";
+
+/// A change that isn't confirmed is worth a longer budget from this gain on.
+const PROMISING: f64 = 1.05;
+/// A budget of this many times the pipeline's time has room for changes and their confirmation.
+const RUNS_OF_A_BUDGET: f64 = 30.0;
 
 /// What `tune --json` writes for a pipeline that it ran in variants.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -76,8 +81,22 @@ impl ExperimentResult {
                 fastest.changes.join("; ")
             );
         }
+        let longer = || format!("use --budget {:.0}s", (self.time.median * RUNS_OF_A_BUDGET).max(60.0).ceil());
+        if self.experiments.iter().all(|one| one.runs == 0) {
+            return format!("no change was tried: the budget is too short; {}", longer());
+        }
         if self.experiments.iter().any(|one| one.command.is_some() && one.verdict.is_some()) {
             return "no change was proved faster: inconclusive".to_owned();
+        }
+        let promising = |one: &&TuneExperiment| {
+            one.command.is_some() && one.failed.is_none() && one.gain.is_some_and(|gain| gain > PROMISING)
+        };
+        let promising = self.experiments.iter().filter(promising);
+        if let Some((one, gain)) =
+            promising.filter_map(|one| Some((one, one.gain?))).max_by(|(_, gain), (_, other)| gain.total_cmp(other))
+        {
+            let runs = counted(one.runs as usize, "run");
+            return format!("not proved: {}× as fast in {runs} by {}; {}", digits(gain), one.text, longer());
         }
         let gain = |one: &&TuneExperiment| one.gain.unwrap_or(0.0);
         let without = self.experiments.iter().filter(|one| one.kind == ExperimentKind::Without);

@@ -5,6 +5,8 @@ use pipemark_show::{
     Axis, Block, Cell, Chart, ChartKind, Column, Fit, Grid, Note, Point, Scale, Series, SeriesRole, Sheet, Style, Table,
 };
 
+use pipemark_stats::verdict::Verdict;
+
 use crate::result::{ExperimentKind, ExperimentResult, PredictedGain, Prediction, TuneExperiment};
 
 /// A screened experiment within this factor of the pipeline's time makes no visible difference.
@@ -51,8 +53,9 @@ fn verdict(prediction: &Prediction) -> Vec<Note> {
             (false, None) => format!("not confirmed: larger pipes are {measured}× as fast{predicted}"),
         }
     });
+    let judged = judged.unwrap_or_else(|| "no experiment here tests that".to_owned());
     let text = format!("why: {}", prediction.text);
-    [Some(text), judged].into_iter().flatten().map(Note::plain).collect()
+    [text, judged].map(Note::plain).into()
 }
 
 /// A predicted gain, such as `1.8 to 2.4`.
@@ -74,8 +77,11 @@ fn gain(experiment: Option<&TuneExperiment>) -> Cell {
 }
 
 fn interval(experiment: Option<&TuneExperiment>) -> Cell {
-    let ends = experiment.and_then(|one| one.low.zip(one.high));
-    Cell::shown(ends.map(|(low, high)| format!("{} – {}", digits(low), digits(high))).unwrap_or_default())
+    let Some(one) = experiment.filter(|one| one.gain.is_some()) else { return Cell::default() };
+    Cell::shown(match one.low.zip(one.high) {
+        Some((low, high)) => format!("{} – {}", digits(low), digits(high)),
+        None => counted(one.runs as usize, "run"),
+    })
 }
 
 fn seconds(experiment: Option<&TuneExperiment>) -> Cell {
@@ -134,22 +140,27 @@ fn changes(result: &ExperimentResult) -> Grid {
         .column(Column::figures("", "interval"), |one| interval(Some(one)))
         .column(Column::words("verdict", "verdict"), |one| match one.verdict {
             Some(verdict) => Cell::of(verdict.name(), verdict.name()).style(pipemark_console::verdict::style(verdict)),
-            None => Cell::shown(counted(one.runs as usize, "run")),
+            None => Cell::shown("not proved"),
         })
         .grid()
 }
 
 /// The stage whose work costs the pipeline most time, or that no single stage does.
 fn bottleneck(result: &ExperimentResult) -> Option<String> {
-    let mut without: Vec<(f64, usize)> = result
+    let proof = |one: &TuneExperiment| match one.verdict {
+        Some(Verdict::Better) => String::new(),
+        Some(_) => " (not proved)".to_owned(),
+        None => format!(" ({})", counted(one.runs as usize, "run")),
+    };
+    let mut without: Vec<(f64, usize, String)> = result
         .experiments
         .iter()
         .filter(|one| one.kind == ExperimentKind::Without)
-        .filter_map(|one| Some((one.gain?, one.stage?)))
+        .filter_map(|one| Some((one.gain?, one.stage?, proof(one))))
         .collect();
     without.sort_by_cached_key(|one| total_order(-one.0));
     let name = |number: usize| format!("{number} {}", result.stages[number - 1].name);
-    let (best, stage) = *without.first()?;
+    let (best, stage, proof) = without.first()?.clone();
     let second = without.get(1).map_or(1.0, |second| second.0);
     if best < NO_DIFFERENCE {
         return Some(
@@ -158,9 +169,9 @@ fn bottleneck(result: &ExperimentResult) -> Option<String> {
     }
     if best < second * NO_DIFFERENCE {
         let both = format!("{} and {}", name(stage), name(without[1].1));
-        return Some(format!("{both} cost about the same: up to {}× without the work of either", digits(best)));
+        return Some(format!("{both} cost about the same: up to {}× without the work of either{proof}", digits(best)));
     }
-    Some(format!("bottleneck: {}; without its work, the pipeline is {}× as fast", name(stage), digits(best)))
+    Some(format!("bottleneck: {}; without its work, the pipeline is {}× as fast{proof}", name(stage), digits(best)))
 }
 
 /// What the tables don't say.

@@ -37,6 +37,8 @@ const CLEAR_GAIN: f64 = 1.2;
 const MIN_GAIN_OF_PIPES: f64 = 1.05;
 /// A screening run is aborted after this many times the pipeline's time.
 const PATIENCE: f64 = 2.0;
+/// The fewest runs that prove a gain: four of the pipeline as it is, one of a change, and the rounds of both.
+const FEWEST: f64 = (4 + 1 + 2 * MIN_ROUNDS) as f64;
 /// Without --budget, the longest time of the pipeline itself: ten runs of a longer one don't fit into ten minutes.
 const MAX_TIME: Duration = Duration::from_secs(60);
 
@@ -109,11 +111,16 @@ pub fn run(
     let most = plan.budget.unwrap_or(MAX_TIME);
     lab.deadline = plan.budget.map(|budget| begun + budget);
     let (first, evidence) = lab.watch(&variant, most, hashed(true)).map_err(|error| first_failed(error, most))?;
-    let evidence = evidence.map(|seen| PipelineEvidence {
+    let mut evidence = evidence.map(|seen| PipelineEvidence {
         pipeline: Some(plan.pipeline.text().into()),
         exit_code: first.output.exit_code,
         ..seen
     });
+    if let (PipelineSource::Recorded(_), Some(seen)) = (&plan.source, &mut evidence)
+        && let Some(replay) = seen.stages.first_mut()
+    {
+        replay.name = format!("{} (replayed)", plan.pipeline.names()[0]);
+    }
     let stages = plan.pipeline.stages.len();
     let time = first.elapsed;
     let budget = plan.budget.unwrap_or_else(|| default_budget(time));
@@ -169,8 +176,9 @@ fn announce(plan: &TunePlan<'_>, time: Duration, budget: Duration) {
     let screened = rewrites(&plan.pipeline, &plan.setting).len() + 2 * stages + 4;
     let planned = 3 + screened + screened / BASELINE_EVERY + MIN_ROUNDS * (CONFIRMED + 1);
     let fitting = budget.as_secs_f64() / time.as_secs_f64().max(0.01);
+    let too_few = if fitting < FEWEST { ", too few to prove a gain" } else { "" };
     say(format_args!(
-        "tune: the pipeline takes {} s; about {:.0} runs in at most {:.0} s (--budget); Ctrl-C ends with what is known then",
+        "tune: the pipeline takes {} s; about {:.0} runs in at most {:.0} s (--budget){too_few}; Ctrl-C ends with what is known then",
         digits(time.as_secs_f64()),
         fitting.min(planned as f64),
         budget.as_secs_f64()
@@ -292,6 +300,13 @@ impl Experimenter<'_, '_, '_> {
         };
         let time = estimate::from_runs(&self.base_times).unwrap_or_else(fallback);
         let trials: Vec<&TuneExperiment> = self.trials.iter().map(|trial| &trial.experiment).collect();
+        // A combination may have been left out whose only change ran alone.
+        let ran = |text: &String| trials.iter().any(|one| one.text == *text && one.runs > 0);
+        self.untried.retain(|text| !ran(text));
+        if self.report.is_none() {
+            self.notes
+                .push("no verdict of why: the first run was too short, or has other stages than were typed".into());
+        }
         Measured {
             time,
             prediction: self.report.as_ref().map(|report| prediction::judged(report, &trials)),

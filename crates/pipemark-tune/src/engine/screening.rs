@@ -20,11 +20,13 @@ impl Experimenter<'_, '_, '_> {
         median(&self.base_times[self.base_times.len().saturating_sub(RUNS)..])
     }
 
-    /// The time that the confirmation needs, at most half of the budget.
+    /// The time that the confirmation needs, at most half of the budget. If nothing was found yet, and the rest of the
+    /// budget is too short for a change and its confirmation, all of it is left for changes.
     pub(super) fn reserve(&self) -> f64 {
         let chosen = self.choose();
         let rounds = if chosen.is_empty() { 2.0 * self.cost() } else { self.time_of_round(&chosen) };
-        (MIN_ROUNDS as f64 * rounds).min(self.budget.as_secs_f64() / 2.0)
+        let needed = (MIN_ROUNDS as f64 * rounds).min(self.budget.as_secs_f64() / 2.0);
+        if chosen.is_empty() && self.left() < needed + self.cost() { 0.0 } else { needed }
     }
 
     /// Whether the budget has room for another screening run.
