@@ -300,7 +300,7 @@ impl Experimenter<'_, '_, '_> {
         };
         let time = estimate::from_runs(&self.base_times).unwrap_or_else(fallback);
         let trials: Vec<&TuneExperiment> = self.trials.iter().map(|trial| &trial.experiment).collect();
-        // A combination may have been left out whose only change ran alone.
+        // A combination may have been omitted whose only change ran alone.
         let ran = |text: &String| trials.iter().any(|one| one.text == *text && one.runs > 0);
         self.untried.retain(|text| !ran(text));
         if self.report.is_none() {
