@@ -518,6 +518,9 @@ impl Runner<'_> {
         let most = self.plan.budget.as_secs_f64().max(least);
         pipemark_console::say(match rounds {
             None if most > least => format!("expected time: {least} to {most} s"),
+            None if seconds(MIN_ROUNDS) > self.plan.budget.as_secs_f64() => {
+                format!("expected time: about {least} s, more than --budget, for {MIN_ROUNDS} runs of each command")
+            }
             _ => format!("expected time: about {least} s"),
         });
     }

@@ -137,7 +137,9 @@ pub fn place(kinds: &[FigureKind], by: &str) -> Result<usize, String> {
     {
         return Err(format!("two figures are called '{}'; give each --figure its own name", neutral(twice)));
     }
-    keys().position(|key| key == by).ok_or_else(|| {
+    // Tables show the heading.
+    let is_named = |kind: &FigureKind| kind.key == by || kind.heading == by;
+    kinds.iter().position(is_named).ok_or_else(|| {
         let hint = did_you_mean(by, keys());
         format!(
             "'{}' is not a figure{hint}; use one of {}",
