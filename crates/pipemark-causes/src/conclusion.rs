@@ -140,7 +140,7 @@ fn notes(evidence: &PipelineEvidence, figures: &PipelineFigures, verdict: &Pipel
     };
     if let Some((what, ceiling)) = less {
         notes.push(format!(
-            "pipemark {what} less often than it could, to use at most {:.0} % of one CPU itself",
+            "pipemark {what} less often than it could, to use at most {:.0} % of one CPU itself over 10 s",
             ceiling * 100.0
         ));
     }
