@@ -33,6 +33,7 @@ macro_rules! widest {
                 unsafe { $body($($name),*) }
             }
             unsafe fn choose($($name: $type),*) -> $result {
+                #[cfg_attr(not(target_arch = "x86_64"), allow(unused_labels, reason = "only x86-64 has variants"))]
                 let body: Body = 'body: {
                     #[cfg(target_arch = "x86_64")]
                     if is_x86_feature_detected!("avx512f") && is_x86_feature_detected!("avx512vl") {
