@@ -242,6 +242,12 @@ fn legend(diff: &Diff) -> String {
     if diff.known_sessions > 0 && by_session {
         text.push_str(&format!(", with {} of the history", counted(diff.known_sessions, "session")));
     }
+    if changes().any(|change| change.comparison.judged().is_none()) {
+        text.push_str("; no verdict without enough sessions or runs");
+    }
+    if changes().any(|change| change.typical.is_some()) {
+        text.push_str("; BASE and NEW are one pair of runs where the medians have another ratio");
+    }
     if changes().any(|change| change.reference) {
         text.push_str("; verdicts in brackets are for memory copies and don't count");
     }
