@@ -524,7 +524,9 @@ fn unprivileged(directory: &Path) -> Vec<String> {
     }
     // Other users may have no access to the build directory.
     let copy = directory.join("pipemark");
-    fs::copy(PIPEMARK, &copy).unwrap();
+    // A process that another test starts may inherit the descriptor of a copy that this process writes, and such a file
+    // can't be executed.
+    assert!(std::process::Command::new("cp").arg(PIPEMARK).arg(&copy).status().unwrap().success());
     fs::set_permissions(directory, fs::Permissions::from_mode(0o755)).unwrap();
     let words = ["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups", copy.to_str().unwrap()];
     words.map(str::to_owned).to_vec()

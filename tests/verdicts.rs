@@ -68,7 +68,7 @@ fn a_program_that_reads_its_child_is_a_stage() {
 #[test]
 fn the_time_of_a_stage_is_not_counted_again_for_the_shell_that_started_it() {
     // On a busy machine, `why` may begin to sample when sort has ended.
-    let mut reports = (0..6).map(|_| why_report("bash -c 'seq 1500000 | sort -rn | tail -n 1; sleep 1' | cat"));
+    let mut reports = (0..6).map(|_| why_report("bash -c 'seq 5000000 | sort -rn | tail -n 1; sleep 1' | cat"));
     let report = reports.find(|report| report["stages"].as_array().unwrap().len() == 4).expect("all stages are seen");
     assert_eq!(report["stages"][1]["name"], "sort", "{report}");
     let figure = |stage: usize, key: &str| report["stages"][stage][key].as_f64().unwrap_or(0.0);

@@ -77,7 +77,8 @@ fn processes_that_end_while_they_are_looked_for_by_name_are_no_error() {
     // A copy of a program under another name, which no other test runs.
     let directory = tempfile::tempdir().unwrap();
     let program = directory.path().join("comesandgoes");
-    std::fs::copy("/bin/sleep", &program).unwrap();
+    // The copy isn't written by this process, because processes of other tests would inherit the descriptor.
+    assert!(std::process::Command::new("cp").arg("/bin/sleep").arg(&program).status().unwrap().success());
     let program = program.to_str().unwrap();
     let _pipeline = Running::new(&format!("(while :; do {program} 1; done & while :; do {program} 0.7; done) | cat"));
     for _ in 0..20 {
