@@ -143,6 +143,10 @@ fn end(mode: &str, way: Way, input: Descriptor, output: Descriptor, dice: &mut D
     let reader = if late { None } else { kept.take() };
     let reader = reader.map(|reader| thread::spawn(move || read_slowly(reader, most, size, pause)));
     if let Way::Signal(signal) = way {
+        // bash ignores QUIT. A process that has ended has no executable.
+        let executable = format!("/proc/{}/exe", child.id());
+        let is_relay = || fs::read_link(&executable).map_or(true, |file| file.ends_with("pipemark"));
+        eventually("bash executes the relay", is_relay);
         sleep(Duration::from_micros(dice.roll(60_000) as u64));
         kill_process(Pid::from_child(&child), signal).unwrap();
     }
