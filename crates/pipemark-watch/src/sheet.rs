@@ -91,11 +91,11 @@ pub fn explain(sheet: &mut Sheet, report: &PipelineReport) {
     };
     let table = Table::of(&report.verdict.hypotheses)
         .column(Column::words("place", "place"), |found| Cell::text(place(found)))
-        .column(Column::words("cause", "cause").fit(Fit::Elastic), |found| Cell::text(found.cause.clone()))
+        .column(Column::words("cause", "cause"), |found| Cell::text(found.cause.clone()))
         .column(Column::figures("gain", "without it"), |found| Cell::shown(gain(found)))
         .column(Column::figures("explains", "explains"), |found| Cell::shown(percent(found.explains)))
-        .column(Column::words("quality", ""), |found| Cell::text(rests(found)))
-        .column(Column::words("why_not", "why not"), |found| {
+        .column(Column::words("quality", "").fit(Fit::Optional), |found| Cell::text(rests(found)))
+        .column(Column::words("why_not", "why not").fit(Fit::Elastic), |found| {
             Cell::text(found.why_not.clone().unwrap_or_else(|| "chosen".to_owned()))
         });
     sheet.heading(2, "Causes considered");
