@@ -208,6 +208,14 @@ impl RemedyRow {
     /// Whether all options of a command are among those that the row allows.
     fn knows_options(&self, words: &[String]) -> bool {
         let Some(allowed) = &self.options else { return true };
+        // Of several digits, gzip takes the last one, and pigz takes them as one number.
+        let is_number = |word: &&String| {
+            let letters = word.strip_prefix('-').filter(|letters| !letters.starts_with('-')).unwrap_or_default();
+            letters.bytes().filter(u8::is_ascii_digit).count() > 1
+        };
+        if words.iter().skip(1).any(|word| is_number(&word)) {
+            return false;
+        }
         let operands = operands(words, allowed);
         operands.is_some_and(|count| !self.filter || count == 0 || has_option(words, &TO_STDOUT))
     }
@@ -259,7 +267,11 @@ impl RemedyRow {
         let known: Vec<Option<&str>> = simple.words.iter().map(pipemark_shell::Word::as_str).collect();
         let arguments = found.arguments();
         // If a command sets the number of threads twice, the later number applies.
-        let mut left_out = if self.parallel { one_thread(&known) } else { Vec::new() };
+        let sets_threads = self.parallel && ["-T0", "-@"].iter().any(|option| self.command.contains(option));
+        let mut left_out = if sets_threads { one_thread(&known) } else { Vec::new() };
+        if !left_out.is_empty() && known.contains(&Some("--")) {
+            return Err(ShellError::Edit("the word may be a file"));
+        }
         let dropped = |word: &str, entry: &str| word == entry || entry.ends_with('=') && word.starts_with(entry);
         let drops = |word: &str| self.drops.iter().any(|entry| dropped(word, entry));
         let dropped: Vec<usize> = arguments.clone().filter(|&at| known[at].is_some_and(drops)).collect();
@@ -550,8 +562,14 @@ mod tests {
 
     #[test]
     fn mawk_is_advised_only_without_extensions_of_gawk() {
-        assert_eq!(ids("gawk { for (i in n) s += n[i] }", "computing")[0], "awk-mawk");
-        for program in ["BEGIN { FPAT = \"[^,]*\" } { print $2 }", "{ print gensub(/a/, \"b\", 2) }"] {
+        assert_eq!(ids("gawk { print $2, $1 }", "computing")[0], "awk-mawk");
+        // Their numbers and the order of an array differ.
+        for program in [
+            "{ for (i in n) print i }",
+            "{ s += $1 } END { print s }",
+            "BEGIN { FPAT = \"[^,]*\" } { print $2 }",
+            "{ print gensub(/a/, \"b\", 2) }",
+        ] {
             assert!(!ids(&format!("gawk {program}"), "computing").contains(&"awk-mawk".to_owned()), "{program}");
         }
     }

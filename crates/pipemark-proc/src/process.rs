@@ -300,14 +300,15 @@ impl Process {
     /// anything.
     pub fn runs_its_name(&self, name: &[u8]) -> bool {
         let Ok(program) = fs::canonicalize(format!("/proc/{}/exe", self.files_of)) else { return false };
+        // Relative names in the arguments would be other files elsewhere.
+        let directory = |pid: &str| fs::canonicalize(format!("/proc/{pid}/cwd")).ok();
+        if directory("self").is_none_or(|own| directory(&self.files_of.to_string()) != Some(own)) {
+            return false;
+        }
         let name = Path::new(OsStr::from_bytes(name));
         let is = |path: &Path| fs::canonicalize(path).is_ok_and(|found| found == program);
-        if name.is_absolute() {
-            return is(name);
-        }
         if name.components().count() > 1 || name.as_os_str().as_bytes().contains(&b'/') {
-            let directory = |pid: &str| fs::canonicalize(format!("/proc/{pid}/cwd")).ok();
-            return directory("self").is_some_and(|own| directory(&self.files_of.to_string()) == Some(own)) && is(name);
+            return is(name);
         }
         let path = std::env::var_os("PATH").unwrap_or_default();
         let first = std::env::split_paths(&path).map(|directory| directory.join(name)).find(|file| is_executable(file));

@@ -38,6 +38,16 @@ impl FoundCommand<'_> {
 
     /// Whether no other command reads its input, and none writes its output at the same time.
     pub fn is_alone(&self, script: &Script) -> bool {
+        // Redirections and substitutions give an end to others, and standard error writes beside standard output.
+        let is_plain = self.pipeline.bars.iter().all(|bar| !bar.with_errors)
+            && self.pipeline.stages.iter().all(|stage| stage.redirections.is_empty())
+            && !script.text().windows(2).any(|bytes| bytes == b"<(" || bytes == b">(");
+        let starts_several = self.simple.words[self.program]
+            .as_str()
+            .is_none_or(|name| ["xargs", "parallel", "find"].contains(&base(name)));
+        if !is_plain || starts_several {
+            return false;
+        }
         let is_whole = script.pipeline().is_some_and(|whole| std::ptr::eq(whole, self.pipeline));
         let is_last = self.place + 1 == self.pipeline.stages.len();
         let in_turn = || script.stages().iter().all(|(pipeline, _)| pipeline.connector != Connector::Background);
