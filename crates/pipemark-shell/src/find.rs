@@ -40,7 +40,8 @@ impl FoundCommand<'_> {
     pub fn is_alone(&self, script: &Script) -> bool {
         // Redirections and substitutions give an end to others, and standard error writes beside standard output.
         let is_plain = self.pipeline.bars.iter().all(|bar| !bar.with_errors)
-            && self.pipeline.stages.iter().all(|stage| stage.redirections.is_empty())
+            && self.stage().redirections.is_empty()
+            && self.pipeline.stages.iter().flat_map(|stage| &stage.redirections).all(|one| one.descriptor != Some(2))
             && !script.text().windows(2).any(|bytes| bytes == b"<(" || bytes == b">(");
         let starts_several = self.simple.words[self.program]
             .as_str()
