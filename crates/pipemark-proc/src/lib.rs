@@ -8,6 +8,7 @@
 pub mod call;
 pub mod capacity;
 pub mod connections;
+mod identity;
 pub mod language;
 pub mod locks;
 pub mod process;
