@@ -5,7 +5,9 @@ use std::ops::Range;
 use crate::dialect::Dialect;
 use crate::error::ShellError;
 use crate::quote::{quote_argument, quote_bytes};
-use crate::syntax::{CommandList, Connector, Pipeline, Script, ShellStage, SimpleCommand, StageCommand};
+use crate::syntax::{
+    CommandList, Connector, Pipeline, Redirection, RedirectionKind, Script, ShellStage, SimpleCommand, StageCommand,
+};
 use crate::wrappers::{base, program_after_wrappers};
 
 /// What is known of a stage that runs.
@@ -38,15 +40,28 @@ impl FoundCommand<'_> {
 
     /// Whether no other command reads its input, and none writes its output at the same time.
     pub fn is_alone(&self, script: &Script) -> bool {
-        // Redirections and substitutions give an end to others, and standard error writes beside standard output.
-        let is_plain = self.pipeline.bars.iter().all(|bar| !bar.with_errors)
-            && self.stage().redirections.is_empty()
-            && self.pipeline.stages.iter().flat_map(|stage| &stage.redirections).all(|one| one.descriptor != Some(2))
-            && !script.text().windows(2).any(|bytes| bytes == b"<(" || bytes == b">(");
-        let starts_several = self.simple.words[self.program]
-            .as_str()
-            .is_none_or(|name| ["xargs", "parallel", "find"].contains(&base(name)));
-        if !is_plain || starts_several {
+        // Copies of descriptors and process substitutions share an end; so do the processes that a stage starts.
+        let copies = |one: &Redirection| {
+            matches!(
+                one.kind,
+                RedirectionKind::DuplicateInput
+                    | RedirectionKind::DuplicateOutput
+                    | RedirectionKind::BothOutputs
+                    | RedirectionKind::AppendBothOutputs
+            )
+        };
+        let own = &self.stage().span;
+        let is_around = |(pipeline, at): &(&Pipeline, usize)| {
+            let span = &pipeline.stages[*at].span;
+            std::ptr::eq(*pipeline, self.pipeline) || span.start <= own.start && own.end <= span.end
+        };
+        let shares = script.stages().into_iter().filter(is_around).any(|(pipeline, at)| {
+            pipeline.bars.iter().any(|bar| bar.with_errors) || pipeline.stages[at].redirections.iter().any(copies)
+        });
+        let substitutes = script.text().windows(2).any(|bytes| bytes == b"<(" || bytes == b">(");
+        let name = self.simple.words[self.program].as_str();
+        let starts_several = name.is_none_or(|name| ["xargs", "parallel", "find"].contains(&base(name)));
+        if shares || substitutes || starts_several {
             return false;
         }
         let is_whole = script.pipeline().is_some_and(|whole| std::ptr::eq(whole, self.pipeline));
@@ -68,6 +83,14 @@ pub fn find_stages<'s, W: AsRef<[u8]>>(
 ) -> Vec<Option<FoundCommand<'s>>> {
     let commands = programs(script);
     let places = places(script.list());
+    let is_unknown = |place: &PipePlace<'_>| {
+        let simple = place.pipeline.stages[place.place].simple().filter(|simple| !simple.words.is_empty());
+        let program = |simple: &SimpleCommand| {
+            program_after_wrappers(&simple.words).is_some_and(|(program, _)| simple.words[program].value.is_some())
+        };
+        simple.is_some_and(|simple| !program(simple))
+    };
+    let unknown: Vec<&PipePlace<'_>> = places.iter().filter(|place| is_unknown(place)).collect();
     // A command that has no pipe where the stage has one is another process: of `false && sort; cat x | sh -c sort | tail`,
     // the first `sort` isn't the one that runs.
     let is_there = |command: &FoundCommand<'_>, stage: &RunningStage<'_, W>| {
@@ -96,7 +119,14 @@ pub fn find_stages<'s, W: AsRef<[u8]>>(
                 several[(0..stage).filter(equal).count()]
             }
         };
-        Some(commands[at]).filter(|command| !command.simple.in_backquotes)
+        // A command whose program is known only to the shell may be the stage instead, if this one isn't run.
+        let is_other = |place: &&PipePlace<'_>| {
+            !std::ptr::eq(place.pipeline, commands[at].pipeline)
+                && place.reads >= stages[stage].reads_pipe
+                && place.writes >= stages[stage].writes_pipe
+        };
+        let may_be_another = unknown.iter().any(is_other);
+        Some(commands[at]).filter(|command| !command.simple.in_backquotes && !may_be_another)
     };
     (0..stages.len()).map(choose).collect()
 }

@@ -208,9 +208,14 @@ fn a_command_that_shares_an_end_is_not_alone() {
         let stage = RunningStage { name: "sed", words: &argv, reads_pipe: false, writes_pipe: false };
         find_stages(&script, &[stage])[0].unwrap().is_alone(&script)
     };
-    for text in
-        ["a | sed -u 5q | b", "sed -u 5q", "a | sed -u 5q && b", "{ a | sed -u 5q; b; } | c", "x; a | sed -u 5q"]
-    {
+    for text in [
+        "a | sed -u 5q | b",
+        "a | sed -u 5q | b || echo no >&2",
+        "sed -u 5q",
+        "a | sed -u 5q && b",
+        "{ a | sed -u 5q; b; } | c",
+        "x; a | sed -u 5q",
+    ] {
         assert!(is_alone(text), "{text}");
     }
     for text in [
@@ -220,6 +225,11 @@ fn a_command_that_shares_an_end_is_not_alone() {
         "sed -u 5q; cat",
         "(a | sed -u 5q & b | grep x; wait) | c",
         "b & a | sed -u 5q",
+        "a | sed -u 5q 2>&1 | b",
+        "{ a | sed -u 5q | b; } 2>&1 | c",
+        "{ a | sed -u 5q <&3 | b; cat <&3; } 3<in",
+        "a | sed -u 5q |& b",
+        "tee >(sed -u 5q | b) | c",
     ] {
         assert!(!is_alone(text), "{text}");
     }
