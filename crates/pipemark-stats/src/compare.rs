@@ -295,6 +295,19 @@ mod tests {
         assert!((value - published).abs() <= by, "{value} is not {published}");
     }
 
+    #[test]
+    fn a_change_that_says_only_that_the_interval_is_wide_is_not_shown() {
+        let of = |figures: &[f64]| compare(&[1.0; 5], figures, Pairing::Rounds, no_threshold()).unwrap();
+        let wide = of(&[1.0, 30.0, 0.2, 9.0, 4.0]);
+        assert!(wide.smallest_change.unwrap() > 1.0, "{wide:?}");
+        assert_eq!(wide.smallest_change_text(), None);
+        assert_eq!(wide.too_few_runs(5).as_deref(), Some("5 runs are too few; use --runs 10"));
+        assert_eq!(wide.too_few_runs(10), None);
+        let narrow = of(&[1.0, 1.01, 0.99, 1.02, 0.98]);
+        assert!(narrow.smallest_change_text().unwrap().starts_with("smallest detectable change: "));
+        assert_eq!(narrow.too_few_runs(5), None);
+    }
+
     /// Hollander and Wolfe 1973, pages 29–30 (depression scale before and after), as in R's wilcox.test: two-sided
     /// p = 0.03906, pseudo-median of the fall 0.46, 95 % interval 0.010 to 0.786.
     #[test]

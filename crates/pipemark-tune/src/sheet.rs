@@ -265,3 +265,77 @@ fn bars(result: &ExperimentResult) -> Vec<(String, f64)> {
 fn is_change(one: &&TuneExperiment) -> bool {
     !matches!(one.kind, ExperimentKind::Without | ExperimentKind::Alone)
 }
+
+#[cfg(test)]
+mod tests {
+    use pipemark_model::Estimate;
+
+    use super::*;
+    use crate::result::{SCHEMA, StageResult};
+
+    fn experiment(kind: ExperimentKind, stage: usize, text: &str, gain: Option<f64>, runs: u32) -> TuneExperiment {
+        TuneExperiment {
+            stage: Some(stage),
+            text: text.to_owned(),
+            command: (kind == ExperimentKind::Remedy).then(|| text.to_owned()),
+            seconds: gain.map(|gain| 10.0 / gain),
+            gain,
+            runs,
+            ..crate::engine::blank(kind, "", String::new())
+        }
+    }
+
+    fn result(experiments: Vec<TuneExperiment>) -> ExperimentResult {
+        let stage = |(name, number): (&str, usize)| StageResult {
+            number,
+            name: name.to_owned(),
+            command: name.to_owned(),
+            wrote: None,
+            predicted: None,
+        };
+        ExperimentResult {
+            schema: SCHEMA.to_owned(),
+            version: String::new(),
+            pipeline: "gzip | sort".to_owned(),
+            seconds: 40.0,
+            budget: 40.0,
+            runs: 4,
+            interrupted: false,
+            time: Estimate { median: 10.0, low: None, high: None, min: 10.0, max: 10.0, runs: 4 },
+            prediction: None,
+            output: 9,
+            stages: ["gzip", "sort"].into_iter().zip(1..).map(stage).collect(),
+            experiments,
+            fastest: None,
+            notes: Vec::new(),
+            untried: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn what_is_not_proved_is_not_said_to_help_or_not_to_help() {
+        let none = result(vec![experiment(ExperimentKind::Remedy, 1, "pigz", None, 0)]);
+        assert_eq!(none.conclusion(), "no change was tried: the budget is too short; use --budget 300s");
+        let promising = vec![
+            experiment(ExperimentKind::Remedy, 1, "pigz", Some(1.5), 2),
+            experiment(ExperimentKind::Remedy, 2, "sort -S 25%", Some(1.2), 1),
+        ];
+        let conclusion = result(promising).conclusion();
+        assert_eq!(conclusion, "not proved: 1.50× as fast in 2 runs by pigz; use --budget 300s");
+        let useless = result(vec![experiment(ExperimentKind::Remedy, 1, "pigz", Some(1.01), 1)]);
+        assert_eq!(useless.conclusion(), "no change with the same output was found that helps");
+    }
+
+    #[test]
+    fn the_bottleneck_says_how_well_it_is_known() {
+        let sentence = |verdict, runs| {
+            let mut gzip = experiment(ExperimentKind::Without, 1, "", Some(2.86), runs);
+            gzip.verdict = verdict;
+            bottleneck(&result(vec![gzip, experiment(ExperimentKind::Without, 2, "", Some(1.1), 1)])).unwrap()
+        };
+        let known = "bottleneck: 1 gzip; without its work, the pipeline is 2.86× as fast";
+        assert_eq!(sentence(Some(Verdict::Better), 5), known);
+        assert_eq!(sentence(Some(Verdict::Inconclusive), 5), format!("{known} (not proved)"));
+        assert_eq!(sentence(None, 1), format!("{known} (1 run)"));
+    }
+}

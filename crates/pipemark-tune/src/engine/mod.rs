@@ -325,7 +325,7 @@ impl Experimenter<'_, '_, '_> {
 }
 
 /// An experiment without a result.
-fn blank(kind: ExperimentKind, id: &str, text: String) -> TuneExperiment {
+pub fn blank(kind: ExperimentKind, id: &str, text: String) -> TuneExperiment {
     TuneExperiment {
         kind,
         id: id.to_owned(),
