@@ -214,6 +214,20 @@ pub enum CauseName {
     NameServer,
 }
 
+impl CauseName {
+    /// Whether it is a cause by small reads or writes.
+    pub fn is_of_calls(self) -> bool {
+        matches!(
+            self,
+            CauseName::SmallCalls
+                | CauseName::SmallWrites
+                | CauseName::SmallReads
+                | CauseName::SmallReadsAndWrites
+                | CauseName::OneByteReads
+        )
+    }
+}
+
 impl Activity {
     /// The reason in JSON and in sentences.
     pub fn words(self) -> &'static str {

@@ -60,7 +60,8 @@ fn script(figures: &PipelineFigures) -> Option<(Script, &'static str)> {
         && figures.stages.iter().all(|stage| stage.processes <= 1);
     let all: Vec<Vec<&[u8]>> = figures.stages.iter().map(arguments).collect();
     let all: Vec<&[&[u8]]> = all.iter().map(Vec::as_slice).collect();
-    let script = from_arguments(&all, dialect(figures).ok()?).ok().filter(|_| is_chain)?;
+    let is_function = figures.stages.iter().any(|stage| figures.functions.contains(&stage.name));
+    let script = from_arguments(&all, dialect(figures).ok()?).ok().filter(|_| is_chain && !is_function)?;
     Some((script, REBUILT))
 }
 
@@ -93,7 +94,8 @@ pub fn edited(
     let place = figures.stages.iter().position(|one| one.number == stage.number && one.words == stage.words)?;
     let found = find(figures, &script)[place]?;
     let name = found.simple.words[found.program].value.as_deref()?;
-    if script.may_redefine(name) || needs_alone && !found.is_alone(&script) {
+    let is_function = figures.functions.iter().any(|function| function.as_bytes() == name);
+    if is_function || script.may_redefine(name) || needs_alone && !found.is_alone(&script) {
         return None;
     }
     let mut edits = Edits::new(&script);

@@ -23,6 +23,9 @@ pub struct PipelineEvidence {
     /// The shell that runs the pipeline or, if pipemark didn't start it, the user's shell; empty if unknown.
     #[serde(default)]
     pub shell: String,
+    /// The stages whose names are those of functions in the environment. A shell runs these instead of the programs.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub functions: Vec<String>,
     /// Whether pipemark started the pipeline, so that nothing happened before sampling began.
     pub started: bool,
     /// Whether any of the pipeline's processes still existed at the end.
@@ -225,6 +228,7 @@ impl Default for PipelineEvidence {
             typed: None,
             typed_elsewhere: false,
             shell: String::new(),
+            functions: Vec::new(),
             started: false,
             alive: true,
             exit_code: None,

@@ -41,6 +41,8 @@ pub struct PipelineFigures {
     pub typed_elsewhere: bool,
     /// The shell that runs the pipeline or, if nobody typed it here, the user's shell; empty if unknown.
     pub shell: String,
+    /// Names of functions in the environment, which a shell runs instead of programs.
+    pub functions: Vec<String>,
 }
 
 /// An interval that begins at most this many seconds after sampling began counts as the first.
@@ -109,6 +111,7 @@ impl PipelineFigures {
             places: numbers.iter().filter_map(|number| self.places.get(number - 1).copied()).collect(),
             typed: self.typed.clone(),
             shell: self.shell.clone(),
+            functions: self.functions.clone(),
             seconds: self.seconds * life,
             samples: (f64::from(self.samples) * life).round() as u32,
             cycle: None,
@@ -211,6 +214,7 @@ impl PipelineFigures {
             typed: evidence.typed.clone(),
             typed_elsewhere: evidence.typed_elsewhere,
             shell: evidence.shell.clone(),
+            functions: evidence.functions.clone(),
         }
     }
 }

@@ -123,6 +123,7 @@ pub fn redact(evidence: &PipelineEvidence) -> PipelineEvidence {
             };
         }
     }
+    found.functions.iter_mut().for_each(|name| *name = known.program(name));
     for step in found.cycle.iter_mut().flat_map(|cycle| &mut cycle.steps) {
         (step.name, step.holder_name) = (known.program(&step.name), known.program(&step.holder_name));
         step.opens.iter_mut().for_each(|(path, _)| *path = known.of("file", path));

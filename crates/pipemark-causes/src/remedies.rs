@@ -243,18 +243,7 @@ impl RemedyRow {
 
     /// Whether the row changes how much a stage reads or writes at once.
     fn changes_calls(&self) -> bool {
-        let of_calls = |name: &CauseName| {
-            matches!(
-                name,
-                CauseName::SmallCalls
-                    | CauseName::SmallWrites
-                    | CauseName::SmallReads
-                    | CauseName::SmallReadsAndWrites
-                    | CauseName::OneByteReads
-                    | CauseName::Buffering
-            )
-        };
-        self.cause.iter().any(of_calls)
+        self.cause.iter().any(|name| name.is_of_calls() || *name == CauseName::Buffering)
     }
 
     /// Applies the row's command to a command as typed.
@@ -391,8 +380,11 @@ fn named_once<'f>(
 mod tests {
     use std::collections::BTreeSet;
 
+    use pipemark_shell::Dialect;
+
     use super::*;
     use crate::cause::all_causes;
+    use crate::typed_remedies::{CommandAsTyped, all_typed_remedies};
     use crate::verdict::tests::{line, stage};
 
     fn words(text: &str) -> Vec<String> {
@@ -659,6 +651,39 @@ mod tests {
         ] {
             assert_eq!(compress(words, typed), "", "{typed}");
         }
+        // Options, files and surroundings in which the row's program does something else.
+        for (words, cause, typed) in [
+            ("gzip -12c", "computing", "s0 | gzip -12c | s2"),
+            ("gzip -c r.gz", "computing", "s0 | gzip -c r.gz | s2"),
+            ("xz -M 900MiB -c", "computing", "s0 | xz -M 900MiB -c | s2"),
+            ("xz --uncompress", "computing", "s0 | xz --uncompress | s2"),
+            ("xz -c -- -T1", "computing", "s0 | xz -c -- -T1 | s2"),
+            ("gawk { s += $1 } END { print s }", "computing", "s0 | gawk '{ s += $1 } END { print s }' | s2"),
+            ("socat -u - UDP:h:9", "small", "s0 | socat -u - UDP:h:9 | s2"),
+            ("sed -u 5q", "small", "s0 | sed -u 5q <&3 | s2"),
+            ("sed -u p a b", "small", "s0 | sed -u p a b 2>&1 | s2"),
+            ("sed -u 5q", "small", "s0 |& sed -u 5q | s2"),
+            ("grep --line-buffered 7", "small", "s0 | tee >(cat | grep --line-buffered 7 | s2) | s3"),
+            ("sed -u s/1/2/", "small", "if false; then x | sed -u s/1/2/ | y; fi; s0 | $S -u s/1/2/ | s2"),
+        ] {
+            assert_eq!(command(words, cause, typed), "", "{typed}");
+        }
+        assert_eq!(
+            command("xargs -n1 patch -p1", "starting", "s0 | xargs -n1 patch -p1 | s2"),
+            "",
+            "the first row for it has no command"
+        );
+        let xargs = |typed: &str| {
+            let command =
+                CommandAsTyped { text: typed, dialect: Dialect::Bash, is_fed: true, collates: false, cpus: 2 };
+            all_typed_remedies(&command).into_iter().find(|one| one.id == "xargs-p").map(|one| one.command)
+        };
+        assert_eq!(xargs("xargs -n1 patch -p1 -i").as_deref(), Some("xargs -P $(nproc) -n1 patch -p1 -i"));
+        let exported = found("sed -u 5q", "small", |figures| {
+            (figures.typed, figures.shell) = (Some("sed -u 5q | s2".into()), "bash".to_owned());
+            figures.functions = vec!["sed".to_owned()];
+        });
+        assert_eq!((exported[0].id.as_str(), exported[0].command.as_str()), ("sed-no-unbuffered", ""));
         // Another program may know other options, so the row lists those that both know.
         for row in TABLE.iter() {
             let replaces = row.command.strip_suffix(" {args}").is_some_and(|name| !name.starts_with("{program}"));

@@ -106,22 +106,18 @@ impl RemedyRow {
     /// Whether the row may raise the throughput.
     fn is_faster(&self) -> bool {
         let is_of_throughput = |name: &CauseName| {
-            matches!(
-                name,
-                CauseName::Computing
-                    | CauseName::Disk
-                    | CauseName::Network
-                    | CauseName::Children
-                    | CauseName::Starts
-                    | CauseName::SmallCalls
-                    | CauseName::SmallWrites
-                    | CauseName::SmallReads
-                    | CauseName::SmallReadsAndWrites
-                    | CauseName::OneByteReads
-                    | CauseName::SmallPipe
-                    | CauseName::Bursts
-                    | CauseName::Peer
-            )
+            name.is_of_calls()
+                || matches!(
+                    name,
+                    CauseName::Computing
+                        | CauseName::Disk
+                        | CauseName::Network
+                        | CauseName::Children
+                        | CauseName::Starts
+                        | CauseName::SmallPipe
+                        | CauseName::Bursts
+                        | CauseName::Peer
+                )
         };
         self.cause.iter().any(is_of_throughput)
     }

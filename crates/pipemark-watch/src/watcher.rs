@@ -369,6 +369,13 @@ impl Watcher {
         closed
     }
 
+    /// The stages that have the names of functions that bash exports (`export -f`).
+    fn functions(&self) -> Vec<String> {
+        let names = self.pipeline.stages.iter().map(|stage| &stage.name);
+        let is_function = |name: &&String| std::env::var_os(format!("BASH_FUNC_{name}%%")).is_some();
+        names.filter(is_function).cloned().collect()
+    }
+
     /// What has been seen so far, with the counts of these intervals.
     pub fn evidence(&self, timeline: Timeline) -> PipelineEvidence {
         let typed_here = self.pipeline.typed.as_ref().filter(|typed| !typed.elsewhere);
@@ -377,6 +384,7 @@ impl Watcher {
             typed: self.pipeline.typed.as_ref().map(|typed| typed.text.clone()),
             typed_elsewhere: self.pipeline.typed.as_ref().is_some_and(|typed| typed.elsewhere),
             shell: typed_here.map_or_else(|| std::env::var("SHELL").unwrap_or_default(), |typed| typed.shell.clone()),
+            functions: self.functions(),
             started: self.pipeline.is_child(),
             alive: self.is_alive(),
             exit_code: None,
