@@ -75,11 +75,21 @@ pub struct MachineLimits {
     pub cpus: usize,
     /// Idle CPUs of this machine, on average; `None` if not measured.
     pub idle_cpus: Option<f64>,
+    /// Whether a control group limits the memory.
+    #[serde(default)]
+    pub memory_limited: bool,
 }
 
 impl Default for MachineLimits {
     fn default() -> MachineLimits {
-        MachineLimits { largest_pipe: 1 << 20, pipes_exhausted: false, page: 4096, cpus: 0, idle_cpus: None }
+        MachineLimits {
+            largest_pipe: 1 << 20,
+            pipes_exhausted: false,
+            page: 4096,
+            cpus: 0,
+            idle_cpus: None,
+            memory_limited: false,
+        }
     }
 }
 

@@ -3,37 +3,50 @@
 /// Options with which compressors write to standard output although they have file operands.
 pub const TO_STDOUT: [&str; 3] = ["-c", "--stdout", "--to-stdout"];
 
-/// The number of operands of a command; `None` if it has an option that isn't allowed. An allowed option that ends with =
-/// takes a value.
-pub fn operands(words: &[String], allowed: &[String]) -> Option<usize> {
-    let takes_value = |option: &str| {
-        let is = |entry: &&String| entry.strip_suffix('=').unwrap_or(entry) == option;
-        allowed.iter().find(is).map(|entry| entry.ends_with('='))
+/// The operands of a command; `None` if it has an option that isn't allowed. An allowed option that ends with = takes any
+/// value, and one with a value after = takes only this value. If + is allowed, options end at the first operand.
+pub fn operands<'a>(words: &'a [String], allowed: &[String]) -> Option<Vec<&'a str>> {
+    // The value that an allowed option takes: the empty value stands for any.
+    let value_of = |option: &str| {
+        let mut known = allowed
+            .iter()
+            .map(|entry| entry.split_once('=').map_or((&entry[..], None), |(name, value)| (name, Some(value))));
+        known.find(|(name, _)| *name == option).map(|(_, value)| value)
     };
-    let mut rest = words.iter().skip(1);
-    let mut count = 0;
+    let is_value = |wanted: &str, value: Option<&str>| wanted.is_empty() || value == Some(wanted);
+    let stops = allowed.iter().any(|entry| entry == "+");
+    let mut rest = words.iter().skip(1).map(String::as_str);
+    let mut operands = Vec::new();
     while let Some(word) = rest.next() {
         if word == "--" {
-            return Some(count + rest.count());
+            operands.extend(rest);
+            break;
         } else if word == "-" || !word.starts_with('-') {
-            count += 1;
+            operands.push(word);
+            if stops {
+                operands.extend(rest);
+                break;
+            }
         } else if word.starts_with("--") {
-            let (name, value) = word.split_once('=').map_or((&word[..], None), |(name, value)| (name, Some(value)));
-            if takes_value(name)? && value.is_none() {
-                rest.next();
+            let (name, value) = word.split_once('=').map_or((word, None), |(name, value)| (name, Some(value)));
+            if let Some(wanted) = value_of(name)?
+                && !is_value(wanted, value.or_else(|| rest.next()))
+            {
+                return None;
             }
         } else {
             for (at, letter) in word.char_indices().skip(1) {
-                if takes_value(&format!("-{letter}"))? {
-                    if word[at + letter.len_utf8()..].is_empty() {
-                        rest.next();
+                if let Some(wanted) = value_of(&format!("-{letter}"))? {
+                    let value = Some(&word[at + letter.len_utf8()..]).filter(|value| !value.is_empty());
+                    if !is_value(wanted, value.or_else(|| rest.next())) {
+                        return None;
                     }
                     break;
                 }
             }
         }
     }
-    Some(count)
+    Some(operands)
 }
 
 /// Whether a word may be the value of the option before it, or an operand after `--`.

@@ -154,7 +154,7 @@ mod tests {
         assert_eq!(redacted("sort -k2 -S256K --parallel=4 /home/me/secret.txt"), "sort -k2 -S256K --parallel=4 word1");
         assert_eq!(redacted("grep --line-buffered -i password"), "grep --line-buffered -i word1");
         assert_eq!(redacted("mysql -phunter2 customers"), "mysql -p word1");
-        assert_eq!(redacted("payroll --key=abc"), "program1 --option2");
+        assert_eq!(redacted("payroll --account=abc"), "program1 --option2");
         assert_eq!(redacted("awk {print$2;fflush()}"), "awk word1 fflush flush()");
     }
 

@@ -43,7 +43,13 @@ pub struct RemedyRow {
     #[serde(default)]
     options: Option<Vec<String>>,
     #[serde(default)]
+    operands: Vec<String>,
+    #[serde(default)]
+    first: Vec<String>,
+    #[serde(default)]
     filter: bool,
+    #[serde(default)]
+    memory: bool,
     #[serde(default)]
     ascii: bool,
     #[serde(default)]
@@ -189,7 +195,6 @@ impl RemedyRow {
             && (self.has.is_empty() || option(&self.has))
             && !has_option(&words, &lacks)
             && !has_abbreviation(&words, &lacks)
-            && self.knows_options(&stage.words)
             && (!self.ascii || stage.words.iter().all(|word| word.is_ascii()))
             && room
             && (!self.locale || stage.collates)
@@ -205,19 +210,37 @@ impl RemedyRow {
             && (!self.small_memory || programs::sort_memory(&stage.words).is_some_and(|bytes| bytes < SMALL_MEMORY))
     }
 
-    /// Whether all options of a command are among those that the row allows.
-    fn knows_options(&self, words: &[String]) -> bool {
-        let Some(allowed) = &self.options else { return true };
+    /// Whether the row's command is known to do the same with the options and operands of a command line.
+    pub(crate) fn is_proved_for(&self, words: &[String], figures: &PipelineFigures) -> bool {
+        let Some(allowed) = &self.options else { return false };
         // Of several digits, gzip takes the last one, and pigz takes them as one number.
         let is_number = |word: &&String| {
             let letters = word.strip_prefix('-').filter(|letters| !letters.starts_with('-')).unwrap_or_default();
             letters.bytes().filter(u8::is_ascii_digit).count() > 1
         };
-        if words.iter().skip(1).any(|word| is_number(&word)) {
+        if self.replaces_program() && words.iter().skip(1).any(|word| is_number(&word)) {
             return false;
         }
-        let operands = operands(words, allowed);
-        operands.is_some_and(|count| !self.filter || count == 0 || has_option(words, &TO_STDOUT))
+        if self.memory && figures.limits.memory_limited {
+            return false;
+        }
+        if allowed.iter().any(|option| option == "*") {
+            return true;
+        }
+        let Some(operands) = operands(words, allowed) else { return false };
+        let is = |operand: &str, entry: &String| {
+            operand == entry || entry.ends_with([':', '=']) && operand.starts_with(entry.as_str())
+        };
+        let is_allowed = |operand: &&str| self.operands.iter().any(|entry| is(operand, entry));
+        (self.operands.is_empty() || operands.iter().all(is_allowed))
+            && (self.first.is_empty()
+                || operands.first().is_some_and(|first| self.first.iter().any(|one| one == first)))
+            && (!self.filter || operands.is_empty() || has_option(words, &TO_STDOUT))
+    }
+
+    /// Whether the command runs another program instead of the row's.
+    fn replaces_program(&self) -> bool {
+        self.command.strip_suffix(" {args}").is_some_and(|name| !name.starts_with("{program}"))
     }
 
     /// Whether the pipeline as typed names a program that starts the row's program, but not the row's program itself.
@@ -231,7 +254,7 @@ impl RemedyRow {
             Some(changes) => format!("{}; the output changes: {changes}", self.text),
             None => self.text.clone(),
         };
-        let has_command = !self.command.is_empty();
+        let has_command = !self.command.is_empty() && self.is_proved_for(&stage.words, figures);
         let command = has_command
             .then(|| edited(figures, stage, self.changes_calls(), |edits, found| self.edit(edits, found)))
             .flatten();
@@ -656,7 +679,9 @@ mod tests {
             ("gzip -12c", "computing", "s0 | gzip -12c | s2"),
             ("gzip -c r.gz", "computing", "s0 | gzip -c r.gz | s2"),
             ("xz -M 900MiB -c", "computing", "s0 | xz -M 900MiB -c | s2"),
-            ("xz --uncompress", "computing", "s0 | xz --uncompress | s2"),
+            ("xz --uncomp", "computing", "s0 | xz --uncomp | s2"),
+            ("ssh h gzip -9", "computing", "s0 | ssh -X h gzip -9 | s2"),
+            ("xargs -n1 mv -t d", "computing", "s0 | xargs -n1 mv -t d | s2"),
             ("xz -c -- -T1", "computing", "s0 | xz -c -- -T1 | s2"),
             ("gawk { s += $1 } END { print s }", "computing", "s0 | gawk '{ s += $1 } END { print s }' | s2"),
             ("socat -u - UDP:h:9", "small", "s0 | socat -u - UDP:h:9 | s2"),
@@ -674,20 +699,29 @@ mod tests {
             "the first row for it has no command"
         );
         let xargs = |typed: &str| {
-            let command =
-                CommandAsTyped { text: typed, dialect: Dialect::Bash, is_fed: true, collates: false, cpus: 2 };
+            let command = CommandAsTyped {
+                text: typed,
+                dialect: Dialect::Bash,
+                is_fed: true,
+                collates: false,
+                cpus: 2,
+                memory_limited: false,
+            };
             all_typed_remedies(&command).into_iter().find(|one| one.id == "xargs-p").map(|one| one.command)
         };
-        assert_eq!(xargs("xargs -n1 patch -p1 -i").as_deref(), Some("xargs -P $(nproc) -n1 patch -p1 -i"));
+        assert_eq!(xargs("xargs -n1 wc -p1 -i").as_deref(), Some("xargs -P $(nproc) -n1 wc -p1 -i"));
+        assert_eq!((xargs("xargs -n 2 wc"), xargs("xargs -n1 cat")), (None, None), "lines may be mixed");
+        assert_eq!(xargs("xargs -n1 patch -p1 -i"), None, "it writes");
         let exported = found("sed -u 5q", "small", |figures| {
             (figures.typed, figures.shell) = (Some("sed -u 5q | s2".into()), "bash".to_owned());
             figures.functions = vec!["sed".to_owned()];
         });
         assert_eq!((exported[0].id.as_str(), exported[0].command.as_str()), ("sed-no-unbuffered", ""));
-        // Another program may know other options, so the row lists those that both know.
+        // A command is printed only with options that are known.
         for row in TABLE.iter() {
-            let replaces = row.command.strip_suffix(" {args}").is_some_and(|name| !name.starts_with("{program}"));
-            assert!(!replaces || row.options.is_some(), "{}", row.id);
+            let is_any = row.options.iter().flatten().any(|option| option == "*");
+            assert_eq!(row.command.is_empty(), row.options.is_none(), "{}", row.id);
+            assert!(!(is_any && row.replaces_program()), "{}: another program has other options", row.id);
         }
     }
 

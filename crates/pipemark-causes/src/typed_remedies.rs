@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use pipemark_shell::{Dialect, Edits, FoundCommand, Script, program_after_wrappers};
 
 use crate::cause::CauseName;
+use crate::evidence::MachineLimits;
 use crate::figures::PipelineFigures;
 use crate::programs::base;
 use crate::remedies::{RemedyRow, TABLE};
@@ -22,6 +23,8 @@ pub struct CommandAsTyped<'a> {
     pub collates: bool,
     /// The number of CPUs that it may use.
     pub cpus: usize,
+    /// Whether a control group limits its memory.
+    pub memory_limited: bool,
 }
 
 /// A remedy with its command.
@@ -73,11 +76,13 @@ fn fitting(command: &CommandAsTyped<'_>, is_wanted: impl Fn(&RemedyRow) -> bool)
         stages: vec![stage.clone()],
         pipes: pipes.into_iter().collect(),
         typed: Some(command.text.into()),
+        limits: MachineLimits { memory_limited: command.memory_limited, ..MachineLimits::default() },
         shell: if command.dialect == Dialect::Bash { "bash" } else { "sh" }.to_owned(),
         ..PipelineFigures::default()
     };
     let mut known = BTreeSet::new();
-    let rows = TABLE.iter().filter(|row| !row.command.is_empty() && is_wanted(row) && row.fits(&stage, &figures));
+    let fits = |row: &&RemedyRow| row.fits(&stage, &figures) && row.is_proved_for(&stage.words, &figures);
+    let rows = TABLE.iter().filter(|row| !row.command.is_empty() && is_wanted(row) && fits(row));
     let remedies = rows.filter_map(|row| {
         let mut edits = Edits::new(&script);
         row.edit(&mut edits, &found).ok().filter(|()| !edits.is_empty())?;
@@ -128,7 +133,14 @@ mod tests {
     use super::*;
 
     fn of(text: &str) -> Vec<(String, String)> {
-        let command = CommandAsTyped { text, dialect: Dialect::Posix, is_fed: true, collates: false, cpus: 2 };
+        let command = CommandAsTyped {
+            text,
+            dialect: Dialect::Posix,
+            is_fed: true,
+            collates: false,
+            cpus: 2,
+            memory_limited: false,
+        };
         typed_remedies(&command).into_iter().map(|remedy| (remedy.id, remedy.command)).collect()
     }
 

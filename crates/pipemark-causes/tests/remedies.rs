@@ -49,6 +49,10 @@ fn make_files(directory: &Path) {
 
 /// Runs a command in bash, for at most ten seconds.
 fn in_bash(directory: &Path, command: &str) -> Output {
+    for left in ["1", "x"] {
+        // What an option such as -o x wrote.
+        let _ = fs::remove_file(directory.join(left));
+    }
     let mut bash = Command::new("timeout");
     bash.args(["-k1", "10", "bash", "-c", command]).current_dir(directory).stdin(Stdio::null());
     bash.env("LC_ALL", "C.UTF-8").env_remove("GZIP").env_remove("XZ_OPT").output().unwrap()
@@ -61,7 +65,7 @@ fn is_installed(program: &str) -> bool {
 
 /// What a command prints, after `through` if that is given, and its exit code.
 fn result(directory: &Path, input: &str, command: &str, through: Option<&str>) -> (Vec<u8>, Option<i32>) {
-    let fed = if input == "-" { command.to_owned() } else { format!("cat {input} | {command}") };
+    let fed = if input == "-" { command.to_owned() } else { format!("{{ cat {input} || true; }} | {command}") };
     let ended = match through {
         // The exit code of the command, not that of what undoes its changes.
         Some(through) => in_bash(directory, &format!("set -o pipefail; ({fed}) | {through}")),
@@ -75,6 +79,9 @@ fn fault(directory: &Path, input: &str, command: &str, remedy: &TypedRemedy) -> 
     let through = remedy.compare.as_deref();
     let (before, code) = result(directory, input, command, through);
     let (after, code_after) = result(directory, input, &remedy.command, through);
+    if before.is_empty() && code != Some(0) {
+        return None; // There is nothing that the remedy could change.
+    }
     let is_same = before == after || remedy.changes.is_some() && through.is_none();
     let failure = format!("{}: {input} | {command}\n  becomes {}", remedy.id, remedy.command);
     if code != code_after {
@@ -86,36 +93,143 @@ fn fault(directory: &Path, input: &str, command: &str, remedy: &TypedRemedy) -> 
     })
 }
 
-#[test]
-fn remedies_respect_the_options_beside_them() {
-    let directory = tempfile::tempdir().unwrap();
-    make_files(directory.path());
-    let lines: Vec<(&str, &str)> = COMMANDS
-        .lines()
-        .filter(|line| !line.is_empty() && !line.starts_with('#'))
-        .map(|line| line.split_once(' ').expect("an input and a command"))
-        .collect();
-    let tried = std::sync::atomic::AtomicU32::new(0);
-    let of_part = |part: &[(&str, &str)]| -> Vec<String> {
-        let mut faults = Vec::new();
+/// Tries all remedies of these commands, each with the file that it reads. Returns their number and what is wrong.
+fn try_all(commands: &[(String, String)]) -> (u32, Vec<String>) {
+    let of_part = |part: &[(String, String)]| {
+        let directory = tempfile::tempdir().unwrap();
+        make_files(directory.path());
+        let (mut tried, mut faults) = (0, Vec::new());
         for (input, text) in part {
-            let (is_fed, dialect) = (*input != "-", Dialect::Bash);
-            let command = CommandAsTyped { text, dialect, is_fed, collates: true, cpus: 2 };
+            let (is_fed, dialect) = (input != "-", Dialect::Bash);
+            let command = CommandAsTyped { text, dialect, is_fed, collates: true, cpus: 2, memory_limited: false };
             for remedy in all_typed_remedies(&command) {
                 if remedy.programs.iter().all(|program| is_installed(program)) {
-                    tried.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+                    tried += 1;
                     faults.extend(fault(directory.path(), input, text, &remedy));
                 }
             }
         }
-        faults
+        (tried, faults)
     };
-    let faults: Vec<String> = std::thread::scope(|scope| {
-        let parts: Vec<_> = lines.chunks(lines.len().div_ceil(3)).map(|part| scope.spawn(|| of_part(part))).collect();
-        parts.into_iter().flat_map(|part| part.join().unwrap()).collect()
-    });
-    let tried = tried.into_inner();
+    std::thread::scope(|scope| {
+        let length = commands.len().div_ceil(3).max(1);
+        let parts: Vec<_> = commands.chunks(length).map(|part| scope.spawn(|| of_part(part))).collect();
+        let results = parts.into_iter().map(|part| part.join().unwrap());
+        results.fold((0, Vec::new()), |all, one| (all.0 + one.0, [all.1, one.1].concat()))
+    })
+}
+
+#[test]
+fn remedies_respect_the_options_beside_them() {
+    let lines: Vec<(String, String)> = COMMANDS
+        .lines()
+        .filter(|line| !line.is_empty() && !line.starts_with('#'))
+        .map(|line| line.split_once(' ').expect("an input and a command"))
+        .map(|(input, command)| (input.to_owned(), command.to_owned()))
+        .collect();
+    let (tried, faults) = try_all(&lines);
     assert!(tried >= 200, "only {tried} remedies were tried");
+    assert!(faults.is_empty(), "{} of {tried}:\n{}", faults.len(), faults.join("\n"));
+    eprintln!("{tried} remedies, none changes what it shouldn't");
+}
+
+/// Commands that get each option of their program in turn, and the file that they read.
+const WITH_OPTIONS: &[(&str, &str)] = &[
+    ("few", "grep {} the"),
+    ("few", "grep --line-buffered {} the"),
+    ("few", "sed {} s/a/b/"),
+    ("few", "sed -u {} s/a/b/"),
+    ("few", "gawk {} '{ print $2, $1 }'"),
+    ("few", "mawk {} '{ print $2, $1 }'"),
+    ("json", "jq {} .n"),
+    ("json", "jq --unbuffered {} .n"),
+    ("few", "gzip {}"),
+    ("words.gz", "gzip -dc {}"),
+    ("words.gz", "zcat {}"),
+    ("words.gz", "gunzip -c {}"),
+    ("few", "bzip2 {}"),
+    ("words.bz2", "bzip2 -dc {}"),
+    ("words.bz2", "bzcat {}"),
+    ("words.bz2", "bunzip2 -c {}"),
+    ("few", "xz {}"),
+    ("words.xz", "xz -dc {}"),
+    ("words.xz", "xzcat {}"),
+    ("few", "zstd {}"),
+    ("few", "sort {}"),
+    ("few", "sort -u {}"),
+    ("sorted", "uniq {}"),
+    ("few", "tr {} a b"),
+    ("few", "cut -c2 {}"),
+    ("few", "paste {}"),
+    ("few", "dd {}"),
+    ("names", "xargs {} wc"),
+    ("names", "xargs -n1 {} md5sum"),
+    ("names", "xargs -L1 {} cat"),
+    ("few", "python3 {} script.py"),
+    ("few", "socat {} - STDOUT"),
+];
+
+/// The options that a program's --help names, with values that most of them accept.
+fn options_of(program: &str) -> Vec<String> {
+    let help = Command::new(program).arg("--help").stdin(Stdio::null()).output().map(|help| help.stdout);
+    let help = String::from_utf8_lossy(&help.unwrap_or_default()).into_owned();
+    let is_end = |c: char| !(c.is_ascii_alphanumeric() || c == '-');
+    let mut options: Vec<String> = Vec::new();
+    for word in help.split(|c: char| c.is_whitespace() || ",[]|/()'`\"".contains(c)) {
+        if let Some((operand, _)) = word.split_once('=').filter(|(name, _)| program == "dd" && name.len() > 1) {
+            let values = ["1", "3", "512", "sync", "ucase", "fullblock", "none", "count_bytes"];
+            options.extend(values.map(|value| format!("{operand}={value}")));
+        }
+        let length = word.find(is_end).unwrap_or(word.len());
+        let option = &word[..length];
+        let is_long = option.len() > 3 && option.starts_with("--");
+        if ["-R", "--random-sort"].contains(&option) {
+            continue;
+        }
+        if is_long || option.len() == 2 && option.starts_with('-') && option != "--" {
+            options.push(option.to_owned());
+            for value in ["1", "x"] {
+                options.push(if is_long { format!("{option}={value}") } else { format!("{option} {value}") });
+            }
+        }
+    }
+    options.sort();
+    options.dedup();
+    options
+}
+
+/// The commands with each option, and with pairs of them: every one of `step`.
+fn generated(step: usize, pairs: bool) -> Vec<(String, String)> {
+    let mut commands = Vec::new();
+    for (input, form) in WITH_OPTIONS {
+        let program = form.split(' ').next().unwrap();
+        let options = if is_installed(program) { options_of(program) } else { Vec::new() };
+        let mut add = |options: &str| commands.push(((*input).to_owned(), form.replace("{}", options)));
+        options.iter().for_each(|option| add(option));
+        if pairs {
+            for (at, first) in options.iter().enumerate() {
+                // A few others for each option, at changing distances.
+                for distance in [1, 5, 13] {
+                    add(&format!("{first} {}", options[(at * 7 + distance) % options.len()]));
+                }
+            }
+        }
+    }
+    commands.into_iter().step_by(step).collect()
+}
+
+#[test]
+fn remedies_respect_options_that_the_programs_name() {
+    let (tried, faults) = try_all(&generated(11, false));
+    assert!(tried >= 100, "only {tried} remedies were tried");
+    assert!(faults.is_empty(), "{} of {tried}:\n{}", faults.len(), faults.join("\n"));
+}
+
+#[test]
+#[ignore = "soak"]
+fn soak_remedies_respect_all_options_and_pairs_of_them() {
+    let (tried, faults) = try_all(&generated(1, true));
+    assert!(tried >= 2000, "only {tried} remedies were tried");
     assert!(faults.is_empty(), "{} of {tried}:\n{}", faults.len(), faults.join("\n"));
     eprintln!("{tried} remedies, none changes what it shouldn't");
 }

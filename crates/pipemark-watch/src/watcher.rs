@@ -369,10 +369,13 @@ impl Watcher {
         closed
     }
 
-    /// The stages that have the names of functions that bash exports (`export -f`).
+    /// The stages whose names the environment may define as functions: by `export -f`, or in a file that bash reads
+    /// before a script.
     fn functions(&self) -> Vec<String> {
         let names = self.pipeline.stages.iter().map(|stage| &stage.name);
-        let is_function = |name: &&String| std::env::var_os(format!("BASH_FUNC_{name}%%")).is_some();
+        let is_set = |variable: &str| std::env::var_os(variable).is_some_and(|value| !value.is_empty());
+        let reads_a_file = is_set("BASH_ENV");
+        let is_function = |name: &&String| reads_a_file || is_set(&format!("BASH_FUNC_{name}%%"));
         names.filter(is_function).cloned().collect()
     }
 

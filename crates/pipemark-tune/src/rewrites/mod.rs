@@ -51,8 +51,13 @@ mod tests {
     use super::*;
 
     fn changed(text: &str, locale: Locale) -> Vec<(String, String)> {
-        let setting =
-            RewriteSetting { cpus: 2, locale, is_installed: &|program| program != "lbzip2", awk_is_gawk: true };
+        let setting = RewriteSetting {
+            cpus: 2,
+            memory_limited: false,
+            locale,
+            is_installed: &|program| program != "lbzip2",
+            awk_is_gawk: true,
+        };
         let pipeline = TypedPipeline::parse(text, pipemark_shell::Dialect::Posix).unwrap();
         rewrites(&pipeline, &setting)
             .iter()
@@ -111,7 +116,7 @@ mod tests {
         assert_eq!(of("x | xargs -n1 wc", "xargs-batch"), None);
         assert_eq!(of("x | sed -n 5p", "quit-early").as_deref(), Some("x | sed -n '5p;5q'"));
         assert_eq!(of("x | sort", "sort-memory").as_deref(), Some("x | sort -S 25%"));
-        assert_eq!(of("x | xargs -n 9 wc | sort", "xargs-p").as_deref(), Some("x | xargs -P $(nproc) -n 9 wc | sort"));
+        assert_eq!(of("x | xargs -n 1 wc | sort", "xargs-p").as_deref(), Some("x | xargs -P $(nproc) -n 1 wc | sort"));
         assert_eq!(of("x | awk '{ print $1 }' | y", "awk-mawk").as_deref(), Some("x | mawk '{ print $1 }' | y"));
         assert_eq!(of("x | awk '{ print length }' | y", "awk-mawk"), None);
         assert_eq!(of("x | grep a | wc -l", "count-in-grep").as_deref(), Some("x | grep -c a"));
@@ -134,7 +139,13 @@ mod tests {
 
     #[test]
     fn a_remedy_that_changes_bytes_is_compared_by_its_command() {
-        let setting = RewriteSetting { cpus: 2, locale: Locale::Bytes, is_installed: &|_| true, awk_is_gawk: true };
+        let setting = RewriteSetting {
+            cpus: 2,
+            memory_limited: false,
+            locale: Locale::Bytes,
+            is_installed: &|_| true,
+            awk_is_gawk: true,
+        };
         let compared = |text: &str, id: &str| {
             let pipeline = TypedPipeline::parse(text, pipemark_shell::Dialect::Posix).unwrap();
             let found = rewrites(&pipeline, &setting).into_iter().find(|rewrite| rewrite.id == id)?;

@@ -6,6 +6,8 @@ use crate::typed::{TypedCommand, TypedPipeline, TypedStage};
 pub struct RewriteSetting<'a> {
     /// The number of CPUs that the pipeline may use.
     pub cpus: usize,
+    /// Whether a control group limits the memory.
+    pub memory_limited: bool,
     /// The locale of the pipeline.
     pub locale: Locale,
     /// Whether a program is installed.

@@ -17,6 +17,7 @@ pub(super) fn remedies_of_table(site: &Site<'_>) -> Vec<Rewrite> {
         is_fed: site.at > 0,
         collates: site.setting.locale != Locale::Bytes,
         cpus: site.setting.cpus,
+        memory_limited: site.setting.memory_limited,
     };
     let is_kept = |remedy: &TypedRemedy| {
         remedy.changes.is_none()
