@@ -128,6 +128,9 @@ pub struct StageEvidence {
     pub frozen: bool,
     /// Whether the stage compares text by locale rules.
     pub collates: bool,
+    /// The variables of its environment that change how its program works, each as `NAME=value`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub variables: Vec<String>,
     /// The language in which the stage's program is written; `None` if unknown.
     pub language: Option<String>,
     /// The low priority at which the stage runs; `None` if it runs at the default priority or above.

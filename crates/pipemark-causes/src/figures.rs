@@ -459,6 +459,7 @@ fn stage(evidence: &PipelineEvidence, interval: &Interval, place: usize, number:
         words: stage.words.clone(),
         arguments: stage.arguments.clone(),
         collates: stage.collates,
+        variables: stage.variables.clone(),
         profile: stage.profile.clone(),
         language: stage.language.clone(),
         low_priority: stage.low_priority.clone(),

@@ -11,6 +11,7 @@ pub mod causes;
 mod commands;
 mod conclusion;
 mod declaration;
+pub mod environment;
 pub mod evidence;
 pub mod exact_text;
 mod figures;

@@ -106,6 +106,13 @@ pub fn redact(evidence: &PipelineEvidence) -> PipelineEvidence {
     for stage in &mut found.stages {
         stage.words = known.words(&stage.words);
         stage.arguments = None;
+        for entry in &mut stage.variables {
+            let (name, value) = entry.split_once('=').unwrap_or((entry, ""));
+            *entry = format!(
+                "{name}={}",
+                known.words(&value.split_ascii_whitespace().map(str::to_owned).collect::<Vec<_>>()).join(" ")
+            );
+        }
         stage.command = stage.words.join(" ");
         stage.name = known.program(&stage.name);
         // The table names kinds of work and the functions that show them. Other functions may be the user's own.

@@ -10,6 +10,7 @@ use serde::Deserialize;
 use crate::cause::{Activity, Cause, CauseName};
 use crate::causes::work::activities;
 use crate::commands::{edited, wrappers};
+use crate::environment::{self, with_variables};
 use crate::figures::PipelineFigures;
 use crate::model::is_work_of_children;
 use crate::naming::{begins_with, names};
@@ -58,6 +59,8 @@ pub struct RemedyRow {
     parallel: bool,
     #[serde(default)]
     locale: bool,
+    #[serde(default)]
+    set: Vec<String>,
     #[serde(default)]
     by: Vec<String>,
     #[serde(default)]
@@ -182,11 +185,12 @@ impl RemedyRow {
         let called = |name: &str| self.program.iter().any(|like| is_called(name, like));
         let words: Vec<&str> = stage.words.first().map(|word| base(word)).into_iter().collect();
         let program = self.program.is_empty() || called(&stage.name) || words.iter().any(|word| called(word));
+        let all_words = with_variables(&stage.words, &stage.variables);
         let option = |options: &[String]| {
             let options: Vec<&str> = options.iter().map(String::as_str).collect();
-            has_option(&stage.words, &options)
+            has_option(&all_words, &options)
         };
-        let words = without_one_thread(&stage.words);
+        let words = without_one_thread(&all_words);
         let lacks: Vec<&str> = self.lacks.iter().map(String::as_str).collect();
         let idle = figures.limits.idle_cpus.is_none_or(|idle| idle >= MIN_IDLE_CPUS);
         let room = !self.parallel || idle && stage.cpus.len() != 1;
@@ -198,6 +202,7 @@ impl RemedyRow {
             && (!self.ascii || stage.words.iter().all(|word| word.is_ascii()))
             && room
             && (!self.locale || stage.collates)
+            && (self.set.is_empty() || environment::set(&stage.variables, &self.set).is_some())
             && (self.under.is_empty() || wrappers(figures, stage).iter().any(|name| self.under.contains(name)))
             && (self.by.is_empty() || self.is_started_by(stage, figures))
             && !(self.splits && (feeds_itself(stage, figures) || stage.name == "parallel"))
@@ -211,8 +216,9 @@ impl RemedyRow {
     }
 
     /// Whether the row's command is known to do the same with the options and operands of a command line.
-    pub(crate) fn is_proved_for(&self, words: &[String], figures: &PipelineFigures) -> bool {
+    pub(crate) fn is_proved_for(&self, stage: &StageFigures, figures: &PipelineFigures) -> bool {
         let Some(allowed) = &self.options else { return false };
+        let words = with_variables(&stage.words, &stage.variables);
         // Of several digits, gzip takes the last one, and pigz takes them as one number.
         let is_number = |word: &&String| {
             let letters = word.strip_prefix('-').filter(|letters| !letters.starts_with('-')).unwrap_or_default();
@@ -221,13 +227,17 @@ impl RemedyRow {
         if self.replaces_program() && words.iter().skip(1).any(|word| is_number(&word)) {
             return false;
         }
-        if self.memory && figures.limits.memory_limited {
+        // Options may then not follow operands.
+        let appends = self.command.starts_with("{program} {args} ");
+        if self.memory && figures.limits.memory_limited
+            || appends && environment::set(&stage.variables, &["POSIXLY_CORRECT".to_owned()]).is_some()
+        {
             return false;
         }
         if allowed.iter().any(|option| option == "*") {
             return true;
         }
-        let Some(operands) = operands(words, allowed) else { return false };
+        let Some(operands) = operands(&words, allowed) else { return false };
         let is = |operand: &str, entry: &String| {
             operand == entry || entry.ends_with([':', '=']) && operand.starts_with(entry.as_str())
         };
@@ -235,7 +245,7 @@ impl RemedyRow {
         (self.operands.is_empty() || operands.iter().all(is_allowed))
             && (self.first.is_empty()
                 || operands.first().is_some_and(|first| self.first.iter().any(|one| one == first)))
-            && (!self.filter || operands.is_empty() || has_option(words, &TO_STDOUT))
+            && (!self.filter || operands.is_empty() || has_option(&words, &TO_STDOUT))
     }
 
     /// Whether the command runs another program instead of the row's.
@@ -250,11 +260,12 @@ impl RemedyRow {
     }
 
     fn remedy(&self, stage: &StageFigures, figures: &PipelineFigures) -> Remedy {
-        let mut text = match &self.changes {
-            Some(changes) => format!("{}; the output changes: {changes}", self.text),
-            None => self.text.clone(),
-        };
-        let has_command = !self.command.is_empty() && self.is_proved_for(&stage.words, figures);
+        let variable = environment::set(&stage.variables, &self.set).unwrap_or_default();
+        let mut text = self.text.replace("{variable}", variable);
+        if let Some(changes) = &self.changes {
+            text = format!("{text}; the output changes: {changes}");
+        }
+        let has_command = !self.command.is_empty() && self.is_proved_for(stage, figures);
         let command = has_command
             .then(|| edited(figures, stage, self.changes_calls(), |edits, found| self.edit(edits, found)))
             .flatten();
@@ -513,6 +524,24 @@ mod tests {
     }
 
     #[test]
+    fn variables_of_the_environment_count_as_options_and_reasons() {
+        let of = |command: &str, cause: &str, variable: &str| {
+            let set = |figures: &mut PipelineFigures| figures.stages[0].variables = vec![variable.to_owned()];
+            found(command, cause, set)
+        };
+        let first = |command, cause, variable| of(command, cause, variable).into_iter().next().unwrap();
+        assert_eq!(first("xz -9", "computing", "XZ_OPT=-v").command, "xz -T0 -9 | s2");
+        assert_eq!(first("xz -9", "computing", "XZ_OPT=-T4").id, "compression-level", "it has threads");
+        assert_eq!(first("xz -9", "computing", "XZ_DEFAULTS=-M 1GiB").command, "", "the limit takes threads away");
+        let python = first("python3 rows.py", "small writes", "PYTHONUNBUFFERED=1");
+        assert_eq!(python.command, "env -u PYTHONUNBUFFERED python3 rows.py | s2");
+        assert!(python.text.starts_with("PYTHONUNBUFFERED=1 is set, so python"), "{}", python.text);
+        let threads = first("./solve", "computing", "OMP_NUM_THREADS=1");
+        assert!(threads.text.starts_with("OMP_NUM_THREADS=1 is set, which allows one thread"), "{}", threads.text);
+        assert!(of("./solve", "computing", "OMP_NUM_THREADS=2").is_empty());
+    }
+
+    #[test]
     fn lines_that_depend_on_each_other_are_not_split() {
         let is_split = |command: &str| ids(command, "computing").contains(&"lines-parallel-pipe".to_owned());
         assert!(is_split("sed s/a/b/g") && is_split("awk {print$1}") && is_split("perl -pe s/a/b/"));
@@ -706,12 +735,18 @@ mod tests {
                 collates: false,
                 cpus: 2,
                 memory_limited: false,
+                environment: b"",
             };
             all_typed_remedies(&command).into_iter().find(|one| one.id == "xargs-p").map(|one| one.command)
         };
         assert_eq!(xargs("xargs -n1 wc -p1 -i").as_deref(), Some("xargs -P $(nproc) -n1 wc -p1 -i"));
         assert_eq!((xargs("xargs -n 2 wc"), xargs("xargs -n1 cat")), (None, None), "lines may be mixed");
         assert_eq!(xargs("xargs -n1 patch -p1 -i"), None, "it writes");
+        let limited = |memory_limited| {
+            let change = |figures: &mut PipelineFigures| figures.limits.memory_limited = memory_limited;
+            found("sort", "computing", change).iter().map(|remedy| !remedy.command.is_empty()).collect::<Vec<_>>()
+        };
+        assert_eq!((limited(false), limited(true)), (vec![true, true], vec![false, false]), "25 % of the machine's");
         let exported = found("sed -u 5q", "small", |figures| {
             (figures.typed, figures.shell) = (Some("sed -u 5q | s2".into()), "bash".to_owned());
             figures.functions = vec!["sed".to_owned()];

@@ -327,6 +327,9 @@ pub struct StageFigures {
     /// Whether the stage compares text by locale rules.
     #[serde(skip)]
     pub collates: bool,
+    /// The variables of its environment that change how its program works, each as `NAME=value`.
+    #[serde(skip)]
+    pub variables: Vec<String>,
     /// The language in which the stage's program is written; `None` if unknown, or if the stage makes no small writes.
     #[serde(skip)]
     pub language: Option<String>,

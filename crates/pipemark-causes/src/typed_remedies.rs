@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use pipemark_shell::{Dialect, Edits, FoundCommand, Script, program_after_wrappers};
 
 use crate::cause::CauseName;
+use crate::environment;
 use crate::evidence::MachineLimits;
 use crate::figures::PipelineFigures;
 use crate::programs::base;
@@ -25,6 +26,8 @@ pub struct CommandAsTyped<'a> {
     pub cpus: usize,
     /// Whether a control group limits its memory.
     pub memory_limited: bool,
+    /// The environment, as in /proc/PID/environ.
+    pub environment: &'a [u8],
 }
 
 /// A remedy with its command.
@@ -63,9 +66,14 @@ fn fitting(command: &CommandAsTyped<'_>, is_wanted: impl Fn(&RemedyRow) -> bool)
             word.as_str().map_or_else(|| String::from_utf8_lossy(script.bytes(&word.span)).into(), str::to_owned)
         })
         .collect();
+    let name = base(&words[0]).to_owned();
+    // A variable that is set twice has its last value, which comes first here.
+    let assigned = found.simple.assignments.iter().rev().filter_map(|word| word.value.as_deref());
+    let environment = assigned.chain([command.environment]).collect::<Vec<_>>().join(&0);
     let stage = StageFigures {
         number: 1,
-        name: base(&words[0]).to_owned(),
+        variables: environment::variables(&name, &environment),
+        name,
         words,
         collates: command.collates,
         cpus: (0..command.cpus).collect(),
@@ -81,7 +89,7 @@ fn fitting(command: &CommandAsTyped<'_>, is_wanted: impl Fn(&RemedyRow) -> bool)
         ..PipelineFigures::default()
     };
     let mut known = BTreeSet::new();
-    let fits = |row: &&RemedyRow| row.fits(&stage, &figures) && row.is_proved_for(&stage.words, &figures);
+    let fits = |row: &&RemedyRow| row.fits(&stage, &figures) && row.is_proved_for(&stage, &figures);
     let rows = TABLE.iter().filter(|row| !row.command.is_empty() && is_wanted(row) && fits(row));
     let remedies = rows.filter_map(|row| {
         let mut edits = Edits::new(&script);
@@ -140,6 +148,7 @@ mod tests {
             collates: false,
             cpus: 2,
             memory_limited: false,
+            environment: b"",
         };
         typed_remedies(&command).into_iter().map(|remedy| (remedy.id, remedy.command)).collect()
     }

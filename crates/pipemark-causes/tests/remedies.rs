@@ -101,7 +101,15 @@ fn try_all(commands: &[(String, String)]) -> (u32, Vec<String>) {
         let (mut tried, mut faults) = (0, Vec::new());
         for (input, text) in part {
             let (is_fed, dialect) = (input != "-", Dialect::Bash);
-            let command = CommandAsTyped { text, dialect, is_fed, collates: true, cpus: 2, memory_limited: false };
+            let command = CommandAsTyped {
+                text,
+                dialect,
+                is_fed,
+                collates: true,
+                cpus: 2,
+                memory_limited: false,
+                environment: b"",
+            };
             for remedy in all_typed_remedies(&command) {
                 if remedy.programs.iter().all(|program| is_installed(program)) {
                     tried += 1;

@@ -118,6 +118,14 @@ pub fn headroom() -> Headroom {
     ControlGroups::find(&files).headroom(&files)
 }
 
+/// Whether a control group gives this process less memory than the machine has.
+pub fn memory_is_limited() -> bool {
+    let files = SystemFiles::live();
+    let system = rustix::system::sysinfo();
+    let memory = system.totalram.saturating_mul(system.mem_unit.into());
+    ControlGroups::find(&files).memory(&files).is_some_and(|limit| limit < memory)
+}
+
 /// The policy for private anonymous memory. Since Linux 6.8 each huge-page size has its own policy, which may inherit
 /// the global one.
 fn huge_page_policy(files: &SystemFiles, size: Option<u64>) -> Option<String> {

@@ -170,7 +170,8 @@ fn experiment(options: &TuneOptions, text: &str, keep: KeepExperiments<'_>) -> V
         program,
         setting: RewriteSetting {
             cpus: std::thread::available_parallelism().map_or(1, usize::from),
-            memory_limited: pipemark_host::headroom().memory.is_some(),
+            memory_limited: pipemark_host::memory_is_limited(),
+            environment: pipemark_causes::environment::own(),
             locale: Locale::of(["LC_ALL", "LC_COLLATE", "LC_CTYPE", "LANG"].map(|name| std::env::var(name).ok())),
             is_installed: &is_installed,
             awk_is_gawk: is_gawk(),

@@ -28,7 +28,7 @@ pub fn limits() -> MachineLimits {
         pipes_exhausted: granted.is_some_and(|bytes| bytes < DEFAULT),
         page: rustix::param::page_size() as u64,
         cpus: std::thread::available_parallelism().map_or(0, usize::from),
-        memory_limited: pipemark_host::headroom().memory.is_some(),
+        memory_limited: pipemark_host::memory_is_limited(),
         ..MachineLimits::default()
     }
 }

@@ -28,6 +28,7 @@ pub fn stage(stage: &WatchedStage) -> StageEvidence {
         tracer: stage.tracer.as_deref().map(neutral),
         frozen: stage.frozen,
         collates: stage.collates,
+        variables: stage.variables.clone(),
         language: stage.language.map(str::to_owned),
         low_priority: stage.low_priority.clone(),
         locked_by: stage.locked_by.clone(),

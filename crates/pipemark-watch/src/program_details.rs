@@ -47,11 +47,7 @@ pub fn environment(pid: u32, is_child: bool) -> Vec<u8> {
     // More than most environments have. Without a capacity, the kernel would be asked for a few bytes at a time.
     let mut bytes = Vec::with_capacity(16 << 10);
     let read = File::open(format!("/proc/{pid}/environ")).and_then(|mut file| file.read_to_end(&mut bytes));
-    read.map(|_| bytes).unwrap_or_else(|_| {
-        let own = std::env::vars_os().filter(|_| is_child);
-        own.flat_map(|(name, value)| [name.as_encoded_bytes(), b"=", value.as_encoded_bytes(), b"\0"].concat())
-            .collect()
-    })
+    read.map(|_| bytes).unwrap_or_else(|_| if is_child { pipemark_causes::environment::own() } else { Vec::new() })
 }
 
 /// Whether a process uses the files of a locale. `maps` is the content of /proc/PID/maps. A locale that isn't installed

@@ -54,6 +54,7 @@ mod tests {
         let setting = RewriteSetting {
             cpus: 2,
             memory_limited: false,
+            environment: Vec::new(),
             locale,
             is_installed: &|program| program != "lbzip2",
             awk_is_gawk: true,
@@ -142,6 +143,7 @@ mod tests {
         let setting = RewriteSetting {
             cpus: 2,
             memory_limited: false,
+            environment: Vec::new(),
             locale: Locale::Bytes,
             is_installed: &|_| true,
             awk_is_gawk: true,

@@ -8,6 +8,8 @@ pub struct RewriteSetting<'a> {
     pub cpus: usize,
     /// Whether a control group limits the memory.
     pub memory_limited: bool,
+    /// The environment, as in /proc/PID/environ.
+    pub environment: Vec<u8>,
     /// The locale of the pipeline.
     pub locale: Locale,
     /// Whether a program is installed.

@@ -18,6 +18,7 @@ pub(super) fn remedies_of_table(site: &Site<'_>) -> Vec<Rewrite> {
         collates: site.setting.locale != Locale::Bytes,
         cpus: site.setting.cpus,
         memory_limited: site.setting.memory_limited,
+        environment: &site.setting.environment,
     };
     let is_kept = |remedy: &TypedRemedy| {
         remedy.changes.is_none()

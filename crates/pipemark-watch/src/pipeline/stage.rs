@@ -76,6 +76,8 @@ pub struct WatchedStage {
     pub arguments: Option<Vec<ExactText>>,
     /// Whether the stage compares text by locale rules.
     pub collates: bool,
+    /// The variables of its environment that change how its program works.
+    pub variables: Vec<String>,
     /// The process whose locale is still to be checked; `None` if none is.
     pub locale_of: Option<u32>,
     /// The language in which the stage's program is written; `None` if unknown.

@@ -170,11 +170,12 @@ fn update(pipeline: &mut WatchedPipeline, place: usize, shape: &StageShape) {
         let (pid, command) = (naming.files_of, naming.command(&words));
         let is_child = matches!(pipeline.subject, Subject::Child(_));
         let arguments = program_details::exact_arguments(naming, &words, is_child);
-        let collates =
-            program_details::collates(programs::program(&words), &program_details::environment(pid, is_child));
+        let environment = program_details::environment(pid, is_child);
+        let collates = program_details::collates(programs::program(&words), &environment);
+        let variables = pipemark_causes::environment::variables(programs::program(&words), &environment);
         let stage = &mut pipeline.stages[place];
         (stage.name, stage.command, stage.since) = (name, command, Some(Instant::now()));
-        stage.arguments = arguments;
+        (stage.arguments, stage.variables) = (arguments, variables);
         (stage.words, stage.collates, stage.locale_of) = (words, collates, Some(pid).filter(|_| collates));
         (stage.language, stage.language_of, stage.low_priority) = (None, Some(pid), process::low_priority(pid));
     }
