@@ -91,7 +91,7 @@ def checksum(size, block, pattern, seed, flip):
 
 
 def version_of(tool):
-    """The first of the tool's commands that runs, and its version. If none runs, the reason."""
+    """The first of the tool's commands that runs, and its version. If none runs, None and the reason."""
     reasons = []
     for words in tool["try"]:
         try:
@@ -104,14 +104,29 @@ def version_of(tool):
             reasons.append(f"{' '.join(words)} gives no version")
             continue
         version = found.group()
-        parts = [int(p) for p in version.split(".")]
-        if parts < [int(p) for p in tool.get("at_least", "0").split(".")]:
-            reasons.append(f"version {version} is older than {tool['at_least']}")
-        elif "below" in tool and parts >= [int(p) for p in tool["below"].split(".")]:
-            reasons.append(f"version {version} must be below {tool['below']}")
+        if reason := unfit(version, tool):
+            reasons.append(reason)
         else:
-            return words, None
+            return words, version
     return None, f"{tool['name']} is missing ({'; '.join(reasons)}); {tool['install']}"
+
+
+def unfit(version, limits):
+    """Why a version isn't within limits; None if it is."""
+    parts = [int(p) for p in version.split(".")]
+    if parts < [int(p) for p in limits.get("at_least", "0").split(".")]:
+        return f"version {version} is older than {limits['at_least']}"
+    if "below" in limits and parts >= [int(p) for p in limits["below"].split(".")]:
+        return f"version {version} must be below {limits['below']}"
+    return None
+
+
+def variant(entrant, program, versions):
+    """The first variant of a program that is for these versions of the tools."""
+    for one in [entrant[program], *entrant.get(f"{program}_else", [])]:
+        if not any(unfit(versions[tool], limits) for tool, limits in one.get("with", {}).items()):
+            return one
+    return None
 
 
 def expand(words, tools, out):
@@ -183,25 +198,28 @@ def check(directory, build):
     entrant = tomllib.loads((directory / "entrant.toml").read_text())
     if "prints" in entrant["idiomatic"]:
         return 0, [], "a benchmark of others, which keeps no contract"
-    tools = {}
+    tools, versions = {}, {}
     for tool in entrant["tools"]:
-        words, reason = version_of(tool)
+        words, version = version_of(tool)
         if words is None:
-            return 0, [], reason
-        tools["{" + tool["name"] + "}"] = words
+            return 0, [], version
+        tools["{" + tool["name"] + "}"], versions[tool["name"]] = words, version
+    programs = {program: variant(entrant, program, versions) for program in ["idiomatic", "tuned"]}
+    programs = {program: found for program, found in programs.items() if found}
     out = BUILD / directory.name
     if build:
         out.mkdir(parents=True, exist_ok=True)
-        for words in entrant["build"]["commands"]:
+        builds = [words for found in programs.values() for words in found.get("build", [])]
+        for words in entrant["build"]["commands"] + builds:
             command = expand(words, tools, out)
             done = subprocess.run(command, cwd=directory, capture_output=True, text=True)
             if done.returncode != 0:
                 return 0, [f"build: {' '.join(command)}\n{done.stdout}{done.stderr}"], None
     right, wrong = 0, []
-    for program in ["idiomatic", "tuned"]:
+    for program, found in programs.items():
         for case in CASES:
             size, block, pattern, seed, flip = case
-            command = expand(entrant[program]["run"], tools, out)
+            command = expand(found["run"], tools, out)
             command += ["--bytes", str(size), "--block", str(block), "--pattern", pattern, "--seed", str(seed)]
             if flip is not None:
                 command += ["--flip", str(flip)]
@@ -224,7 +242,7 @@ def check(directory, build):
             except Exception as error:
                 wrong.append(f"{program} {case}: {error!r} {done.stderr.strip()[:200]}")
         for victim in ["parent", "child"]:
-            command = expand(entrant[program]["run"], tools, out)
+            command = expand(found["run"], tools, out)
             if reason := what_outlives(command, directory, victim):
                 wrong.append(f"{program}, {victim} killed: {reason}")
             else:
