@@ -1,6 +1,7 @@
 //! Environment variables that change how a program works. The rows are in variables.toml. Pure but for `own`.
 
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 use std::sync::LazyLock;
 
 use serde::Deserialize;
@@ -54,6 +55,20 @@ pub fn own() -> Vec<u8> {
         [name.as_encoded_bytes(), b"=", value.as_encoded_bytes(), b"\0"].concat()
     };
     std::env::vars_os().flat_map(entry).collect()
+}
+
+/// Those of the names that an environment defines as functions of bash (`export -f`); all of them if bash reads a file before
+/// each script, which may define any.
+pub fn functions<'n>(names: impl Iterator<Item = &'n str>, environment: &[u8]) -> Vec<String> {
+    let is_set = |variable: &str| {
+        let mut entries = environment.split(|&byte| byte == 0);
+        let value = |entry: &[u8]| entry.strip_prefix(variable.as_bytes())?.strip_prefix(b"=").map(<[u8]>::is_empty);
+        entries.any(|entry| value(entry) == Some(false))
+    };
+    let reads_a_file = is_set("BASH_ENV");
+    let is_function = |name: &&str| reads_a_file || is_set(&format!("BASH_FUNC_{name}%%"));
+    let found: BTreeSet<&str> = names.filter(is_function).collect();
+    found.into_iter().map(str::to_owned).collect()
 }
 
 /// The words of a command line with those that variables add to them.

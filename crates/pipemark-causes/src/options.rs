@@ -3,50 +3,70 @@
 /// Options with which compressors write to standard output although they have file operands.
 pub const TO_STDOUT: [&str; 3] = ["-c", "--stdout", "--to-stdout"];
 
-/// The operands of a command; `None` if it has an option that isn't allowed. An allowed option that ends with = takes any
-/// value, and one with a value after = takes only this value. If + is allowed, options end at the first operand.
-pub fn operands<'a>(words: &'a [String], allowed: &[String]) -> Option<Vec<&'a str>> {
-    // The value that an allowed option takes: the empty value stands for any.
-    let value_of = |option: &str| {
-        let mut known = allowed
-            .iter()
-            .map(|entry| entry.split_once('=').map_or((&entry[..], None), |(name, value)| (name, Some(value))));
-        known.find(|(name, _)| *name == option).map(|(_, value)| value)
+/// A command's operands, and its options that have a value.
+#[derive(Debug, Default)]
+pub struct Arguments<'a> {
+    pub operands: Vec<&'a str>,
+    /// The index of the first operand; the number of words if there is none.
+    pub first: usize,
+    pub values: Vec<(&'a str, &'a str)>,
+}
+
+/// The arguments of a command; `None` if it has an option that isn't allowed. An allowed option that ends with = takes any
+/// value, and one with a value after = takes this value. If + is allowed, options end at the first operand.
+pub fn arguments<'a>(words: &'a [String], allowed: &'a [String]) -> Option<Arguments<'a>> {
+    let entries = |option: &str| {
+        let split =
+            |entry: &'a String| entry.split_once('=').map_or((&entry[..], None), |(name, value)| (name, Some(value)));
+        let same = |(name, _): &(&str, Option<&str>)| *name == option;
+        allowed.iter().map(split).filter(same).collect::<Vec<_>>()
     };
-    let is_value = |wanted: &str, value: Option<&str>| wanted.is_empty() || value == Some(wanted);
     let stops = allowed.iter().any(|entry| entry == "+");
-    let mut rest = words.iter().skip(1).map(String::as_str);
-    let mut operands = Vec::new();
-    while let Some(word) = rest.next() {
-        if word == "--" {
-            operands.extend(rest);
-            break;
-        } else if word == "-" || !word.starts_with('-') {
-            operands.push(word);
-            if stops {
-                operands.extend(rest);
+    let mut found = Arguments { first: words.len(), ..Arguments::default() };
+    let mut at = 1;
+    while at < words.len() {
+        let word = &words[at][..];
+        at += 1;
+        if word == "--" || word == "-" || !word.starts_with('-') {
+            let is_end = word == "--";
+            let from = if is_end { at } else { at - 1 };
+            if found.operands.is_empty() {
+                found.first = from;
+            }
+            let to = if stops || is_end { words.len() } else { from + 1 };
+            found.operands.extend(words[from..to].iter().map(String::as_str));
+            at = to;
+            continue;
+        }
+        let is_long = word.starts_with("--");
+        let mut rest = word.char_indices().skip(1).map(|(start, letter)| (start, start + letter.len_utf8()));
+        loop {
+            let (name, joined) = if is_long {
+                word.split_once('=').map_or((word, None), |(name, value)| (name, Some(value)))
+            } else {
+                let Some((start, end)) = rest.next() else { break };
+                (&word[start..end], Some(&word[end..]).filter(|joined| !joined.is_empty()))
+            };
+            let option = if is_long { name.to_owned() } else { format!("-{name}") };
+            let entries = entries(&option);
+            let &(known, wanted) = entries.first()?;
+            if wanted.is_some() {
+                let value = joined.or_else(|| {
+                    at += 1;
+                    words.get(at - 1).map(String::as_str)
+                })?;
+                if !entries.iter().any(|(_, wanted)| wanted.is_some_and(|one| one.is_empty() || one == value)) {
+                    return None;
+                }
+                found.values.push((known, value));
                 break;
             }
-        } else if word.starts_with("--") {
-            let (name, value) = word.split_once('=').map_or((word, None), |(name, value)| (name, Some(value)));
-            if let Some(wanted) = value_of(name)?
-                && !is_value(wanted, value.or_else(|| rest.next()))
-            {
-                return None;
-            }
-        } else {
-            for (at, letter) in word.char_indices().skip(1) {
-                if let Some(wanted) = value_of(&format!("-{letter}"))? {
-                    let value = Some(&word[at + letter.len_utf8()..]).filter(|value| !value.is_empty());
-                    if !is_value(wanted, value.or_else(|| rest.next())) {
-                        return None;
-                    }
-                    break;
-                }
+            if is_long {
+                break;
             }
         }
     }
-    Some(operands)
+    Some(found)
 }
 
 /// Whether a word may be the value of the option before it, or an operand after `--`.

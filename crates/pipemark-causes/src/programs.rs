@@ -22,10 +22,14 @@ pub fn base(word: &str) -> &str {
     word.rsplit('/').next().unwrap_or(word).trim_start_matches('-')
 }
 
-/// Whether `name` is this program, possibly with a version, such as python3.11.
+/// Whether `name` is this program, possibly with a version if it is one of those that have versions in their names, such
+/// as python3.11.
 pub fn is_called(name: &str, like: &str) -> bool {
-    let rest = name.strip_prefix(like);
-    rest.is_some_and(|rest| rest.chars().all(|c| c.is_ascii_digit() || c == '.'))
+    const WITH_VERSION: [&str; 14] = [
+        "python", "pypy", "perl", "ruby", "php", "lua", "luajit", "tclsh", "node", "gcc", "g++", "clang", "ghc", "java",
+    ];
+    let Some(rest) = name.strip_prefix(like) else { return false };
+    rest.is_empty() || WITH_VERSION.contains(&like) && rest.chars().all(|c| c.is_ascii_digit() || c == '.')
 }
 
 /// Whether the command line has one of these options. Short options may be combined behind one dash, and long options

@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 
 use crate::evidence::{PeerFigures, PipelineEvidence};
 use crate::exact_text::ExactText;
-use crate::{programs, remedies};
+use crate::{programs, remedy_row};
 
 /// Programs that aren't in the tables, but whose names tell nothing.
 const COMMON: [&str; 24] = [
@@ -16,7 +16,7 @@ const COMMON: [&str; 24] = [
 
 /// The names of known programs, and the options that the tables look for.
 static KNOWN: LazyLock<(BTreeSet<&'static str>, BTreeSet<&'static str>)> = LazyLock::new(|| {
-    let ((names, options), (more_names, more_options)) = (programs::known_words(), remedies::known_words());
+    let ((names, options), (more_names, more_options)) = (programs::known_words(), remedy_row::known_words());
     (names.chain(more_names).chain(COMMON).collect(), options.chain(more_options).collect())
 });
 

@@ -1,11 +1,8 @@
 //! Selects rows of the table of remedies (remedies.toml, remedies_of_calls.toml) for a stage. Pure: no clock and no I/O.
 
-use std::sync::LazyLock;
-
 use pipemark_model::total_order;
 use pipemark_profile::WorkKind;
 use pipemark_shell::{Edits, FoundCommand, ShellError};
-use serde::Deserialize;
 
 use crate::cause::{Activity, Cause, CauseName};
 use crate::causes::work::activities;
@@ -14,8 +11,9 @@ use crate::environment::{self, with_variables};
 use crate::figures::PipelineFigures;
 use crate::model::is_work_of_children;
 use crate::naming::{begins_with, names};
-use crate::options::{TO_STDOUT, may_be_value, one_thread, operands, without_one_thread};
+use crate::options::{may_be_value, one_thread, without_one_thread};
 use crate::programs::{self, base, has_abbreviation, has_option, is_called};
+use crate::remedy_row::{RemedyRow, TABLE};
 use crate::report::{PipeFigures, Remedy, StageFigures};
 use crate::sentences::name;
 
@@ -26,92 +24,6 @@ const MAX_REMEDIES: usize = 4;
 
 /// With less memory than this, in bytes, sort merges many temporary files.
 const SMALL_MEMORY: u64 = 64 << 20;
-
-/// A row of the table; see the head of remedies.toml.
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct RemedyRow {
-    pub(crate) id: String,
-    #[serde(default)]
-    program: Vec<String>,
-    #[serde(default)]
-    language: Vec<String>,
-    pub(crate) cause: Vec<CauseName>,
-    #[serde(default)]
-    has: Vec<String>,
-    #[serde(default)]
-    lacks: Vec<String>,
-    #[serde(default)]
-    options: Option<Vec<String>>,
-    #[serde(default)]
-    operands: Vec<String>,
-    #[serde(default)]
-    first: Vec<String>,
-    #[serde(default)]
-    filter: bool,
-    #[serde(default)]
-    memory: bool,
-    #[serde(default)]
-    ascii: bool,
-    #[serde(default)]
-    splits: bool,
-    #[serde(default)]
-    parallel: bool,
-    #[serde(default)]
-    locale: bool,
-    #[serde(default)]
-    set: Vec<String>,
-    #[serde(default)]
-    by: Vec<String>,
-    #[serde(default)]
-    drops: Vec<String>,
-    #[serde(default)]
-    under: Vec<String>,
-    #[serde(default)]
-    itself: bool,
-    #[serde(default)]
-    socket: bool,
-    #[serde(default)]
-    fed: bool,
-    #[serde(default)]
-    small_memory: bool,
-    #[serde(default)]
-    shrinks: Option<bool>,
-    #[serde(default)]
-    squeezes: Option<bool>,
-    #[serde(default)]
-    own: Option<bool>,
-    #[serde(default)]
-    work: Vec<WorkKind>,
-    pub(crate) command: String,
-    pub(crate) text: String,
-    #[serde(default)]
-    pub(crate) changes: Option<String>,
-    #[serde(default)]
-    pub(crate) compare: Option<String>,
-    #[cfg_attr(not(test), expect(dead_code, reason = "for readers of the table; a test requires the field"))]
-    since: String,
-    #[cfg_attr(not(test), expect(dead_code, reason = "for readers of the table; a test requires the field"))]
-    checked: String,
-}
-
-#[derive(Debug, Deserialize)]
-struct RemedyTable {
-    remedy: Vec<RemedyRow>,
-}
-
-pub(crate) static TABLE: LazyLock<Vec<RemedyRow>> = LazyLock::new(|| {
-    let of_calls = include_str!("remedies_of_calls.toml");
-    let read = |text| toml::from_str::<RemedyTable>(text).expect("a test reads the tables").remedy;
-    [of_calls, include_str!("remedies.toml")].into_iter().flat_map(read).collect()
-});
-
-/// The names of programs, and the options, on which remedies depend.
-pub fn known_words() -> (impl Iterator<Item = &'static str>, impl Iterator<Item = &'static str>) {
-    let names = TABLE.iter().flat_map(|row| row.program.iter().chain(&row.by).chain(&row.under));
-    let options = TABLE.iter().flat_map(|row| row.has.iter().chain(&row.lacks).chain(&row.drops));
-    (names.map(String::as_str), options.map(String::as_str))
-}
 
 /// Whether a stage reads the output of a process that it started itself. Its standard input is then not the pipeline's
 /// data.
@@ -215,44 +127,6 @@ impl RemedyRow {
             && (!self.small_memory || programs::sort_memory(&stage.words).is_some_and(|bytes| bytes < SMALL_MEMORY))
     }
 
-    /// Whether the row's command is known to do the same with the options and operands of a command line.
-    pub(crate) fn is_proved_for(&self, stage: &StageFigures, figures: &PipelineFigures) -> bool {
-        let Some(allowed) = &self.options else { return false };
-        let words = with_variables(&stage.words, &stage.variables);
-        // Of several digits, gzip takes the last one, and pigz takes them as one number.
-        let is_number = |word: &&String| {
-            let letters = word.strip_prefix('-').filter(|letters| !letters.starts_with('-')).unwrap_or_default();
-            letters.bytes().filter(u8::is_ascii_digit).count() > 1
-        };
-        if self.replaces_program() && words.iter().skip(1).any(|word| is_number(&word)) {
-            return false;
-        }
-        // Options may then not follow operands.
-        let appends = self.command.starts_with("{program} {args} ");
-        if self.memory && figures.limits.memory_limited
-            || appends && environment::set(&stage.variables, &["POSIXLY_CORRECT".to_owned()]).is_some()
-        {
-            return false;
-        }
-        if allowed.iter().any(|option| option == "*") {
-            return true;
-        }
-        let Some(operands) = operands(&words, allowed) else { return false };
-        let is = |operand: &str, entry: &String| {
-            operand == entry || entry.ends_with([':', '=']) && operand.starts_with(entry.as_str())
-        };
-        let is_allowed = |operand: &&str| self.operands.iter().any(|entry| is(operand, entry));
-        (self.operands.is_empty() || operands.iter().all(is_allowed))
-            && (self.first.is_empty()
-                || operands.first().is_some_and(|first| self.first.iter().any(|one| one == first)))
-            && (!self.filter || operands.is_empty() || has_option(&words, &TO_STDOUT))
-    }
-
-    /// Whether the command runs another program instead of the row's.
-    fn replaces_program(&self) -> bool {
-        self.command.strip_suffix(" {args}").is_some_and(|name| !name.starts_with("{program}"))
-    }
-
     /// Whether the pipeline as typed names a program that starts the row's program, but not the row's program itself.
     fn is_started_by(&self, stage: &StageFigures, figures: &PipelineFigures) -> bool {
         let typed = figures.typed.as_deref().unwrap_or_default();
@@ -267,7 +141,9 @@ impl RemedyRow {
         }
         let has_command = !self.command.is_empty() && self.is_proved_for(stage, figures);
         let command = has_command
-            .then(|| edited(figures, stage, self.changes_calls(), |edits, found| self.edit(edits, found)))
+            .then(|| {
+                edited(figures, stage, self.changes_calls(), |edits, found| self.edit(edits, found, &figures.functions))
+            })
             .flatten();
         if let Some(command) = command.as_ref().filter(|command| !command.remark.is_empty()) {
             text = format!("{text} {}", command.remark);
@@ -281,14 +157,24 @@ impl RemedyRow {
     }
 
     /// Applies the row's command to a command as typed.
-    pub(crate) fn edit(&self, edits: &mut Edits<'_>, found: &FoundCommand<'_>) -> Result<(), ShellError> {
+    pub(crate) fn edit(
+        &self,
+        edits: &mut Edits<'_>,
+        found: &FoundCommand<'_>,
+        functions: &[String],
+    ) -> Result<(), ShellError> {
+        if !self.is_proved_in(edits.script(), found, functions) {
+            return Err(ShellError::Edit("another program may run"));
+        }
         let FoundCommand { pipeline, place, simple, program } = *found;
         let outer = pipemark_shell::program_after_wrappers(&simple.words).map_or_else(Vec::new, |(_, outer)| outer);
         if outer.iter().any(|wrapper| wrapper.name == "busybox") {
             return Err(ShellError::Edit("busybox has other options"));
         }
         let known: Vec<Option<&str>> = simple.words.iter().map(pipemark_shell::Word::as_str).collect();
-        let arguments = found.arguments();
+        // Behind the first operand are another program's options, as in `ssh host tar -C dir`.
+        let end = self.end_of_options(&simple.words[program..]).map_or(simple.words.len(), |end| program + end);
+        let arguments = found.arguments().start..found.arguments().end.min(end);
         // If a command sets the number of threads twice, the later number applies.
         let sets_threads = self.parallel && ["-T0", "-@"].iter().any(|option| self.command.contains(option));
         let mut left_out = if sets_threads { one_thread(&known) } else { Vec::new() };
@@ -641,8 +527,9 @@ mod tests {
         };
         let evil = command(&["tr;touch${IFS}PWNED", "a  hit"], "/bin/bash");
         assert_eq!(evil.command, "'tr;touch${IFS}PWNED' --line-buffered 'a  hit' | s2");
-        let evil = command(&["/tmp/$(x)/grep", "a  hit", "it's"], "/bin/bash");
-        assert_eq!(evil.command, r"'/tmp/$(x)/grep' --line-buffered 'a  hit' 'it'\''s' | s2");
+        assert_eq!(command(&["/tmp/$(x)/grep", "a  hit"], "/bin/bash").command, "", "it may be anything");
+        let evil = command(&["/usr/bin/grep", "a  hit", "it's"], "/bin/bash");
+        assert_eq!(evil.command, r"/usr/bin/grep --line-buffered 'a  hit' 'it'\''s' | s2");
         assert!(evil.text.contains("rebuilt from the processes' arguments"), "{}", evil.text);
         assert_eq!(command(&["grep", "a\thit"], "bash").command, r"grep --line-buffered $'a\thit' | s2");
         for shell in ["sh", "zsh", "fish", "ksh"] {
@@ -752,6 +639,38 @@ mod tests {
             figures.functions = vec!["sed".to_owned()];
         });
         assert_eq!((exported[0].id.as_str(), exported[0].command.as_str()), ("sed-no-unbuffered", ""));
+        // Another program of that name, or options of another program.
+        for (words, cause, typed) in [
+            ("gzip -dc", "computing", "igzip() { cat; }; s0 | gzip -dc | s2"),
+            ("gzip -dc", "computing", "hash -p /bin/true igzip; s0 | gzip -dc | s2"),
+            ("./gzip -dc", "computing", "s0 | ./gzip -dc | s2"),
+            ("gzip -dc", "computing", "s0 | PATH=/p gzip -dc | s2"),
+            ("gzip -dc", "computing", "s0 | env -i gzip -dc | s2"),
+            ("gzip -dc", "computing", "s0 | sudo gzip -dc | s2"),
+            ("gzip -dc a.Z", "computing", "s0 | gzip -dc a.Z | s2"),
+            ("bzip2 -c a b", "computing", "s0 | bzip2 -c a b | s2"),
+            ("gzip a", "computing", "s0 | gzip a | s2"),
+            ("gawk { print $1 - 1 }", "computing", "s0 | gawk '{ print $1 - 1 }' | s2"),
+            ("gawk -f p.awk", "computing", "s0 | gawk -f p.awk | s2"),
+            ("sed -u 2e date", "small", "s0 | sed -u '2e date' | s2"),
+            ("sed -u -f p.sed", "small", "s0 | sed -u -f p.sed | s2"),
+            ("dd ibs=512 obs=1M", "small", "s0 | dd ibs=512 obs=1M | s2"),
+            ("dd if=/dev/st0 bs=512", "small", "s0 | dd if=/dev/st0 bs=512 | s2"),
+            ("sort2", "computing", "s0 | sort2 | s2"),
+            ("xz -9", "computing", "ulimit -v 900000; s0 | xz -9 | s2"),
+        ] {
+            assert_eq!(command(words, cause, typed), "", "{typed}");
+        }
+        assert_eq!(command("gzip -dc", "computing", "s0 | nice gzip -dc | s2"), "s0 | nice igzip -dc | s2");
+        let compressed = |typed: &'static str| {
+            let remedies = found("ssh -C h tar -C d", "computing", |figures| {
+                figures.typed = Some(typed.into());
+                (figures.stages[0].bytes_in_per_second, figures.stages[0].bytes_out_per_second) =
+                    (Some(9e6), Some(1e6));
+            });
+            remedies[0].command.clone()
+        };
+        assert_eq!(compressed("ssh -C h tar -C d | s2"), "ssh -o Compression=no h tar -C d | s2");
         // A command is printed only with options that are known.
         for row in TABLE.iter() {
             let is_any = row.options.iter().flatten().any(|option| option == "*");
@@ -875,12 +794,17 @@ mod tests {
 
     #[test]
     fn advice_notes_changed_output_and_keeps_commands_as_typed() {
-        let sort = found("sort -k 2", "computing", |figures| {
-            figures.stages[0].collates = true;
-            figures.typed = Some("zcat 'a b.gz' | sort -k '2' | uniq".into());
-        });
-        let locale = sort.iter().find(|remedy| remedy.id == "sort-lc-all-c").unwrap();
+        let before = |next: &'static str| {
+            let remedies = found("sort -k 2", "computing", |figures| {
+                figures.stages[0].collates = true;
+                figures.stages[1].name = next.to_owned();
+                figures.typed = Some(format!("zcat 'a b.gz' | sort -k '2' | {next}").into());
+            });
+            remedies.into_iter().find(|remedy| remedy.id == "sort-lc-all-c").unwrap()
+        };
+        let locale = before("uniq");
         assert_eq!(locale.command, "zcat 'a b.gz' | LC_ALL=C sort -k '2' | uniq");
+        assert_eq!(before("join").command, "", "its other input is sorted by the language's rules");
         assert!(locale.text.contains("the output changes: lines are sorted by"), "{}", locale.text);
     }
 }

@@ -9,7 +9,8 @@ use crate::environment;
 use crate::evidence::MachineLimits;
 use crate::figures::PipelineFigures;
 use crate::programs::base;
-use crate::remedies::{RemedyRow, TABLE};
+use crate::proof;
+use crate::remedy_row::{RemedyRow, TABLE};
 use crate::report::{PipeFigures, StageFigures};
 
 /// A command in a pipeline.
@@ -88,12 +89,13 @@ fn fitting(command: &CommandAsTyped<'_>, is_wanted: impl Fn(&RemedyRow) -> bool)
         shell: if command.dialect == Dialect::Bash { "bash" } else { "sh" }.to_owned(),
         ..PipelineFigures::default()
     };
+    let functions = proof::functions(std::iter::empty(), command.environment);
     let mut known = BTreeSet::new();
     let fits = |row: &&RemedyRow| row.fits(&stage, &figures) && row.is_proved_for(&stage, &figures);
     let rows = TABLE.iter().filter(|row| !row.command.is_empty() && is_wanted(row) && fits(row));
     let remedies = rows.filter_map(|row| {
         let mut edits = Edits::new(&script);
-        row.edit(&mut edits, &found).ok().filter(|()| !edits.is_empty())?;
+        row.edit(&mut edits, &found, &functions).ok().filter(|()| !edits.is_empty())?;
         let edited = edits.apply().ok()?;
         Some(TypedRemedy {
             id: row.id.clone(),

@@ -16,6 +16,7 @@ use std::time::{Duration, Instant};
 use files::SystemFiles;
 
 use pipemark_model::{Host, Pressure};
+use rustix::process::{Resource, getrlimit};
 
 pub use disturbance::{Reading, warnings};
 pub use files::{field, show_cpu_list};
@@ -118,12 +119,14 @@ pub fn headroom() -> Headroom {
     ControlGroups::find(&files).headroom(&files)
 }
 
-/// Whether a control group gives this process less memory than the machine has.
+/// Whether a control group or a resource limit gives this process less memory than the machine has.
 pub fn memory_is_limited() -> bool {
     let files = SystemFiles::live();
     let system = rustix::system::sysinfo();
     let memory = system.totalram.saturating_mul(system.mem_unit.into());
-    ControlGroups::find(&files).memory(&files).is_some_and(|limit| limit < memory)
+    let group = ControlGroups::find(&files).memory(&files);
+    let own = [Resource::As, Resource::Data].map(|resource| getrlimit(resource).current);
+    own.into_iter().chain([group]).flatten().any(|limit| limit < memory)
 }
 
 /// The policy for private anonymous memory. Since Linux 6.8 each huge-page size has its own policy, which may inherit

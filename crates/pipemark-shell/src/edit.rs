@@ -45,6 +45,11 @@ impl<'s> Edits<'s> {
         self.changes.is_empty()
     }
 
+    /// The text that is edited.
+    pub fn script(&self) -> &'s Script {
+        self.script
+    }
+
     /// The dialect of the command line.
     pub fn dialect(&self) -> Dialect {
         self.script.dialect

@@ -349,7 +349,7 @@ impl Script {
     /// Whether a command of this name may be something else than the program: a function that the text defines, or
     /// what an alias, or another text that it executes, defines.
     pub fn may_redefine(&self, name: &[u8]) -> bool {
-        const DEFINING: [&[u8]; 4] = [b"alias", b".", b"source", b"eval"];
+        const DEFINING: [&[u8]; 6] = [b"alias", b".", b"source", b"eval", b"hash", b"enable"];
         self.stages().into_iter().any(|(pipeline, at)| match &pipeline.stages[at].command {
             StageCommand::Compound(Compound { kind: CompoundKind::Function, words, .. }) => {
                 words.iter().any(|word| word.value.as_deref().is_none_or(|own| own == name))

@@ -11,7 +11,6 @@ mod purity;
 mod recording;
 pub mod result;
 mod rewrites;
-mod scripts;
 pub mod sheet;
 mod typed;
 pub mod verb;

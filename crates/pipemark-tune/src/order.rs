@@ -1,7 +1,7 @@
 //! Whether the order of lines matters to what follows in a pipeline.
 
-use crate::scripts::sed_is_per_line;
 use crate::typed::{TypedCommand, TypedStage};
+use pipemark_causes::scripts::sed_is_per_line;
 
 /// What may differ in the lines that the following stages get.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -6,8 +6,8 @@ use serde::Deserialize;
 
 use pipemark_shell::RedirectionKind;
 
-use crate::scripts;
 use crate::typed::{TypedCommand, TypedStage, TypedWord};
+use pipemark_causes::scripts;
 
 /// A row of purity.toml.
 #[derive(Debug, Default, Deserialize)]

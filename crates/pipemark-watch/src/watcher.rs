@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use pipemark_causes::interval::{Interval, StageCounts};
 use pipemark_causes::timeline::MAX_COUNTS;
 use pipemark_causes::{MachineLimits, PipelineEvidence, StageEvidence, Timeline};
+use pipemark_causes::{environment, proof};
 use pipemark_proc::process;
 use pipemark_proc::state::ThreadState;
 use pipemark_proc::thread::{ProcFile, Thread};
@@ -369,14 +370,10 @@ impl Watcher {
         closed
     }
 
-    /// The stages whose names the environment may define as functions: by `export -f`, or in a file that bash reads
-    /// before a script.
+    /// The programs of the stages and of remedies whose names the environment may define as functions.
     fn functions(&self) -> Vec<String> {
-        let names = self.pipeline.stages.iter().map(|stage| &stage.name);
-        let is_set = |variable: &str| std::env::var_os(variable).is_some_and(|value| !value.is_empty());
-        let reads_a_file = is_set("BASH_ENV");
-        let is_function = |name: &&String| reads_a_file || is_set(&format!("BASH_FUNC_{name}%%"));
-        names.filter(is_function).cloned().collect()
+        let stages = self.pipeline.stages.iter().map(|stage| stage.name.as_str());
+        proof::functions(stages, &environment::own())
     }
 
     /// What has been seen so far, with the counts of these intervals.

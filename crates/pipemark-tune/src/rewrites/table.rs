@@ -5,8 +5,8 @@ use pipemark_causes::typed_remedies::{CommandAsTyped, TypedRemedy, typed_remedie
 
 use super::site::{Locale, Rewrite, Site};
 use crate::order::{Reordering, is_absorbed, is_plain_sort};
-use crate::scripts::awk_is_plain;
 use crate::typed::TypedCommand;
+use pipemark_causes::scripts::awk_is_plain;
 
 /// The rows that fit a stage.
 pub(super) fn remedies_of_table(site: &Site<'_>) -> Vec<Rewrite> {

@@ -128,24 +128,62 @@ pub fn awk_only_reads(program: &str) -> bool {
     true
 }
 
-/// Whether an awk program uses only what all versions of awk do alike, on bytes as on characters.
+/// Whether an awk program uses only what all versions of awk do alike, on bytes as on characters: it selects lines, and
+/// prints fields and text, without arithmetic. Versions differ in how they print large numbers, and in which text is a
+/// number.
 pub fn awk_is_plain(program: &str) -> bool {
     // Not `in`: the order of an array's elements differs.
-    const PLAIN: [&str; 9] = ["print", "NR", "NF", "BEGIN", "END", "if", "else", "next", "OFS"];
-    let is_plain = |token: &String| {
-        let is_word = token.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_');
-        // Names of functions and of special variables are longer; a program's own names usually are short.
-        !is_word || PLAIN.contains(&token.as_str()) || token.len() <= 3 && token.chars().all(|c| c.is_ascii_lowercase())
+    const PLAIN: [&str; 10] = ["print", "NR", "NF", "BEGIN", "END", "if", "else", "next", "OFS", "FS"];
+    let Some(tokens) = awk_tokens(program) else { return false };
+    let mut tokens: Vec<&str> = tokens.iter().map(String::as_str).collect();
+    drop_first_of_each(&mut tokens);
+    let is_number = |token: &str| token.len() <= 6 && token.bytes().all(|byte| byte.is_ascii_digit());
+    let is_count = |at: Option<usize>| at.is_some_and(|at| ["NR", "NF"].contains(&tokens[at]));
+    let is_plain = |(at, token): (usize, &&str)| {
+        let next = tokens.get(at + 1).copied().unwrap_or_default();
+        match *token {
+            "$" | "\"" | "{" | "}" | "(" | ")" | "," | ";" | "\n" | "!" | "~" | "&&" | "||" => true,
+            // Only the numbers of lines and fields are compared as numbers.
+            "<" | ">" | "=" => {
+                let first = tokens[..at].iter().rposition(|one| !["<", ">", "=", "!"].contains(one));
+                let second =
+                    tokens[at..].iter().find(|one| !["<", ">", "="].contains(one)).copied().unwrap_or_default();
+                let is_equality = tokens[at] == "=";
+                is_count(first) && is_number(second) || is_equality && !is_number(second)
+            }
+            word if PLAIN.contains(&word) || is_number(word) => true,
+            // A variable, not a function.
+            word => word.bytes().all(|byte| byte.is_ascii_lowercase()) && next != "(" && !AWK_FUNCTIONS.contains(&word),
+        }
     };
+    // A point matches a byte or a character, and not all versions know intervals or empty alternatives.
     let has_pattern = program.contains(['/', '~']);
-    // A point matches a byte or a character, and not all versions know intervals.
-    let is_special = |two: &[u8]| two[0] == b'.' || two[0] == b'{' && two[1].is_ascii_digit();
+    let is_special = |two: &[u8]| {
+        two[0] == b'.'
+            || two[0] == b'{' && two[1].is_ascii_digit()
+            || [b"|/", b"/|", b"(|", b"|)"].iter().any(|one| *one == two)
+    };
     program.is_ascii()
         && awk_only_reads(program)
         && !(has_pattern && program.as_bytes().windows(2).any(is_special))
         && !program.contains("[:")
         && !program.contains('\\')
-        && awk_tokens(program).is_some_and(|tokens| tokens.iter().all(is_plain))
+        && tokens.iter().enumerate().all(is_plain)
+}
+
+/// Functions that awk calls without parentheses, and words that aren't names.
+const AWK_FUNCTIONS: [&str; 10] =
+    ["length", "getline", "delete", "in", "do", "while", "for", "func", "function", "switch"];
+
+/// Removes `!name[$0]++`, which selects the first of equal lines.
+fn drop_first_of_each(tokens: &mut Vec<&str>) {
+    let is_first = |part: &[&str]| {
+        matches!(part, ["!", name, "[", "$", number, "]", "+", "+"]
+            if name.bytes().all(|byte| byte.is_ascii_lowercase()) && number.bytes().all(|byte| byte.is_ascii_digit()))
+    };
+    while let Some(at) = tokens.windows(8).position(is_first) {
+        tokens.splice(at..at + 8, ["NR"]);
+    }
 }
 
 /// Names, operators and marks of an awk program, without its strings and regular expressions; `None` if it isn't
@@ -232,6 +270,43 @@ mod tests {
             "{ print \"a }",
         ] {
             assert!(!awk_only_reads(program), "{program}");
+        }
+    }
+
+    #[test]
+    fn programs_that_versions_of_awk_do_alike() {
+        for program in [
+            "{ print $1, $NF }",
+            "NR > 1 && NF == 3",
+            "$3 == \"GET\" { print $2 }",
+            "/GET/ { print; next }",
+            "!seen[$0]++",
+            "BEGIN { FS = \":\"; OFS = \",\" } $1 != \"x\" { print $2, $1 }",
+            "$1 != last { print } { last = $1 }",
+        ] {
+            assert!(awk_is_plain(program), "{program}");
+        }
+        for program in [
+            "{ print $1 - 1 }",
+            "{ print $1 / 2 }",
+            "{ print 5000000000 }",
+            "$1 > 5",
+            "$1 == 5",
+            "{ print and($1, 2) }",
+            "{ print match($0, re, a) }",
+            "/a|/",
+            "/\\s/",
+            "{ s += $1 } END { print s }",
+            "{ print length }",
+            "{ print toupper($1) }",
+            "{ print RT }",
+            "{ print > \"f\" }",
+            "{ for (x in a) print x }",
+            "func f(x) { return x }",
+            "/a.b/",
+            "{ n++ } END { print n }",
+        ] {
+            assert!(!awk_is_plain(program), "{program}");
         }
     }
 
