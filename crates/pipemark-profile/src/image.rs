@@ -8,12 +8,13 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use object::read::ReadCache;
+use object::read::{ReadCache, ReadRef};
 use object::{Object, ObjectSection, ObjectSegment, ObjectSymbol, SymbolKind};
 
 use crate::calls::Calls;
 use crate::maps::{Maps, file_name};
 use crate::time_limit::TimeLimit;
+use crate::unoptimised::{MAX_CODE, stack_use};
 
 /// The maximum number of files that are read.
 const MAX_IMAGES: usize = 256;
@@ -48,6 +49,7 @@ pub struct UnwindSections {
 struct Segment {
     file: Range<u64>,
     address: u64,
+    is_executable: bool,
 }
 
 /// An executable file or a library.
@@ -63,9 +65,19 @@ pub struct Image {
     functions: BTreeMap<u64, Arc<str>>,
     /// The functions that the calls at these addresses call.
     called: BTreeMap<u64, Arc<str>>,
+    /// The address and size of the functions at the addresses that samples have.
+    extents: BTreeMap<u64, (u64, u64)>,
+    /// How much functions use the stack, by their addresses.
+    stack_uses: BTreeMap<u64, f64>,
 }
 
 impl Image {
+    /// The address of the function at an address, and how much it uses the stack; `None` if unknown.
+    pub fn stack_use(&self, address: u64) -> Option<(u64, f64)> {
+        let (start, _) = self.extents.get(&address)?;
+        Some((*start, *self.stack_uses.get(start)?))
+    }
+
     /// The function at an address; `None` if no symbol covers it.
     pub fn function(&self, address: u64) -> Option<&Arc<str>> {
         self.functions.get(&address)
@@ -106,13 +118,12 @@ impl Images {
         self.images.len() - 1
     }
 
-    /// The address, as in the file, of the byte at this position in the file.
+    /// The address, as in the file, of the code at this position in the file.
     pub fn address_of(&self, image: usize, position: u64) -> u64 {
-        let holds = |segment: &&Segment| segment.file.contains(&position);
-        // Mappings begin at a page, segments may begin within it.
+        let code = || self.images[image].segments.iter().filter(|segment| segment.is_executable);
+        // Mappings begin at a page, segments may begin within it. The page may also hold the end of another segment.
         let begins_in = |segment: &&Segment| segment.file.start & !0xffff == position & !0xffff;
-        let segments = &self.images[image].segments;
-        let found = segments.iter().find(holds).or_else(|| segments.iter().find(begins_in));
+        let found = code().find(|segment| segment.file.contains(&position)).or_else(|| code().find(begins_in));
         found.map_or(position, |segment| position.wrapping_sub(segment.file.start).wrapping_add(segment.address))
     }
 
@@ -141,7 +152,8 @@ impl Image {
             .segments()
             .map(|segment| {
                 let (start, size) = segment.file_range();
-                Segment { file: start..start.saturating_add(size), address: segment.address() }
+                let is_executable = segment.permissions().executable();
+                Segment { file: start..start.saturating_add(size), address: segment.address(), is_executable }
             })
             .collect();
         let addresses = |name: &str| {
@@ -172,15 +184,38 @@ impl Image {
         let mut called = BTreeMap::new();
         // Errors leave the names unknown.
         if let Some(file) = &self.file {
-            let _ = resolve_in(file, addresses, &mut self.functions, time);
+            let _ = resolve_in(file, addresses, &mut self.functions, &mut self.extents, time);
             let _ = self.find_called(file, addresses, &mut called, time);
         }
         if self.functions.len() < addresses.len()
             && let Some(debug) = self.build_id.as_deref().and_then(debug_file)
         {
-            let _ = resolve_in(&debug, addresses, &mut self.functions, time);
+            let _ = resolve_in(&debug, addresses, &mut self.functions, &mut self.extents, time);
         }
         self.called = called;
+        let _ = self.read_stack_uses(time);
+    }
+
+    /// Reads the code of the functions that samples are in.
+    fn read_stack_uses(&mut self, time: &TimeLimit<'_>) -> object::Result<()> {
+        /// The maximum number of functions whose code is read.
+        const MAX_FUNCTIONS: usize = 64;
+        let Some(file) = &self.file else { return Ok(()) };
+        let cache = ReadCache::new(Bounded::new(file, time.bytes()));
+        let object = object::File::parse(&cache)?;
+        // Go keeps arguments on the stack.
+        if object.section_by_name(".gopclntab").is_some() {
+            return Ok(());
+        }
+        let functions: BTreeSet<(u64, u64)> = self.extents.values().copied().collect();
+        for (start, size) in functions.into_iter().take(MAX_FUNCTIONS).take_while(|_| !time.is_over()) {
+            let length = size.min(MAX_CODE as u64);
+            let code = self.position_of(start).and_then(|position| cache.read_bytes_at(position, length).ok());
+            if let Some(stack_use) = code.and_then(|code| stack_use(code, object.architecture())) {
+                self.stack_uses.insert(start, stack_use);
+            }
+        }
+        Ok(())
     }
 
     /// The position in the file of an address.
@@ -217,6 +252,7 @@ fn resolve_in(
     file: &File,
     addresses: &[u64],
     functions: &mut BTreeMap<u64, Arc<str>>,
+    extents: &mut BTreeMap<u64, (u64, u64)>,
     time: &TimeLimit<'_>,
 ) -> object::Result<()> {
     /// The number of symbols between two readings of the clock.
@@ -241,6 +277,7 @@ fn resolve_in(
             }
             let Ok(name) = symbol.name_bytes() else { break };
             functions.insert(address, function_name(name).into());
+            extents.insert(address, (symbol.address(), symbol.size()));
         }
     }
     Ok(())

@@ -12,6 +12,7 @@ mod profile;
 mod sampling;
 mod stack;
 mod time_limit;
+mod unoptimised;
 
 pub use kind::{WorkKind, WorkRule};
 pub use profile::{FunctionShare, MIN_SAMPLES, Profile, WorkShare};

@@ -10,6 +10,7 @@ use pipemark_model::total_order;
 use crate::image::Images;
 use crate::kind::{Named, WorkKind, kind_of, kind_of_call};
 use crate::stack::RawFrame;
+use crate::unoptimised::{Sampled, is_inlined_by_optimisation, is_unoptimised};
 
 /// The fewest samples from which a kind of work is named. At 30, a share of a half is known to within 18 points.
 pub const MIN_SAMPLES: u32 = 30;
@@ -30,6 +31,9 @@ pub struct Profile {
     pub kinds: Vec<WorkShare>,
     /// The functions with most samples, the largest share first.
     pub functions: Vec<FunctionShare>,
+    /// Whether the program was compiled without optimisation, as far as its functions show it.
+    #[serde(default)]
+    pub unoptimised: bool,
     /// Stacks for flame graphs, if they were asked for: names from the outermost to the innermost, joined by semicolons,
     /// and the number of samples.
     #[serde(skip)]
@@ -175,8 +179,24 @@ impl Stacks {
             user_only: !self.kernel,
             kinds: if self.samples < MIN_SAMPLES { Vec::new() } else { kinds },
             functions,
+            unoptimised: self.samples >= MIN_SAMPLES && is_unoptimised(&self.sampled_functions(images)),
             folded: Vec::new(),
         }
+    }
+
+    /// The functions with names that samples are in, without those that they call.
+    fn sampled_functions(&self, images: &Images) -> Vec<Sampled> {
+        let mut functions: BTreeMap<(usize, u64), Sampled> = BTreeMap::new();
+        for (stack, &count) in &self.counts {
+            let Some(&RawFrame::Image { image, address }) = stack.first() else { continue };
+            let Some(of) = images.get(image) else { continue };
+            let Some(name) = of.function(address) else { continue };
+            let (start, stack_use) = of.stack_use(address).map_or((address, None), |(start, used)| (start, Some(used)));
+            let is_inlined = is_inlined_by_optimisation(name);
+            let function = functions.entry((image, start)).or_insert(Sampled { share: 0.0, stack_use, is_inlined });
+            function.share += f64::from(count) / f64::from(self.samples.max(1));
+        }
+        functions.into_values().collect()
     }
 }
 

@@ -64,3 +64,59 @@ fn kinds_of_other_programs() {
         assert_eq!(kind, expected, "{command}");
     }
 }
+
+/// Compiles a program, or returns `None` if there is no such compiler.
+fn compiled(
+    directory: &std::path::Path,
+    compiler: &str,
+    options: &[&str],
+    source: &str,
+    text: &str,
+) -> Option<Command> {
+    let (source, program) = (directory.join(source), directory.join("program"));
+    fs::write(&source, text).unwrap();
+    let done = Command::new(compiler).args(options).arg(&source).arg("-o").arg(&program).output();
+    match done {
+        Ok(done) => assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr)),
+        Err(_) => {
+            eprintln!("skipped: no {compiler}");
+            return None;
+        }
+    }
+    Some(Command::new(program))
+}
+
+#[test]
+fn programs_without_optimisation_are_recognised() {
+    // Several functions, which no compiler joins.
+    let c = "
+        static unsigned table[4096], sum;
+        #define FUNCTION(name, change) __attribute__((noinline)) static unsigned name(unsigned n) { \\
+            unsigned all = 0; for (unsigned i = 0; i < 64; i++) { unsigned x = table[(n + i) % 4096]; change; all += x; } return all; }
+        FUNCTION(first, x = x * 3 + n) FUNCTION(second, x ^= x >> 3) FUNCTION(third, if (x % 3) x -= i) FUNCTION(fourth, table[n % 4096] = x)
+        int main(void) { for (unsigned n = 0; n < 400000000; n++) sum += first(n) + second(n) + third(n) + fourth(n); return sum; }";
+    let rust = "fn main() { let all: Vec<u64> = (1..2_000_000).collect(); let mut sum = 0u64;
+        for round in 0..u64::MAX { for (at, one) in all.iter().enumerate() { sum = sum.wrapping_add(one ^ round ^ all[at / 2]); } }
+        println!(\"{sum}\"); }";
+    let cases = [
+        ("gcc", &["-O0"][..], "a.c", c, true),
+        ("gcc", &["-O2", "-fno-omit-frame-pointer"], "a.c", c, false),
+        (
+            "g++",
+            &["-O0"],
+            "a.cpp",
+            "#include <vector>
+            int main() { std::vector<int> all(1000); long sum = 0;
+                for (long round = 0; round < 100000000; round++) for (int one : all) sum += one + all[round % 1000];
+                return sum; }",
+            true,
+        ),
+        ("rustc", &[], "a.rs", rust, true),
+    ];
+    for (compiler, options, source, text, expected) in cases {
+        let directory = tempfile::tempdir().unwrap();
+        let Some(mut command) = compiled(directory.path(), compiler, options, source, text) else { continue };
+        let Some(profile) = profile(&mut command, 60) else { return };
+        assert_eq!(profile.unoptimised, expected, "{compiler} {options:?}: {:?}", profile.functions);
+    }
+}
