@@ -123,6 +123,7 @@ impl RemedyRow {
             && self.shrinks.is_none_or(|shrinks| shrinks != passes_all(stage))
             && self.squeezes.is_none_or(|squeezes| squeezes == squeezes_input(stage))
             && self.own.is_none_or(|own| own == is_own_program(stage))
+            && (!self.unoptimised || stage.profile.as_ref().is_some_and(|profile| profile.unoptimised))
             && (self.work.is_empty() || self.work.iter().any(|&kind| is_mostly(stage, kind)))
             && (!self.small_memory || programs::sort_memory(&stage.words).is_some_and(|bytes| bytes < SMALL_MEMORY))
     }

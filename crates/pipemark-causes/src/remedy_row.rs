@@ -67,6 +67,8 @@ pub struct RemedyRow {
     pub(crate) own: Option<bool>,
     #[serde(default)]
     pub(crate) work: Vec<WorkKind>,
+    #[serde(default)]
+    pub(crate) unoptimised: bool,
     pub(crate) command: String,
     pub(crate) text: String,
     #[serde(default)]
