@@ -5,6 +5,7 @@
 //! because counting them as independent would make every interval far too narrow.
 #![forbid(unsafe_code)]
 
+pub mod catch;
 pub mod changes;
 pub mod clusters;
 pub mod compare;

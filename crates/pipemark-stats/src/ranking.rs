@@ -42,8 +42,21 @@ impl Ranking {
     /// # Errors
     /// If a command has no figures, different rounds from the reference, or a figure that isn't a number above zero.
     pub fn of(commands: &[BySession], reference: usize, criterion: Criterion) -> Result<Ranking, CompareError> {
-        let comparisons = against(commands, reference, criterion)?;
-        let pairs = Pairs::of(commands, criterion);
+        Ranking::of_several(commands, reference, criterion, 1)
+    }
+
+    /// As [`Ranking::of`], but the confidence holds for `times` such rankings together.
+    ///
+    /// # Errors
+    /// See [`Ranking::of`].
+    pub fn of_several(
+        commands: &[BySession],
+        reference: usize,
+        criterion: Criterion,
+        times: usize,
+    ) -> Result<Ranking, CompareError> {
+        let comparisons = against_of_several(commands, reference, criterion, times)?;
+        let pairs = Pairs::of(commands, criterion).times(times);
         let pair = |base: usize, new: usize| pairs.compare(&commands[base], &commands[new]);
         let mut better = vec![vec![false; commands.len()]; commands.len()];
         let pairs_of_all = (0..commands.len()).flat_map(|base| (base + 1..commands.len()).map(move |new| (base, new)));
@@ -71,7 +84,21 @@ pub fn against(
     reference: usize,
     criterion: Criterion,
 ) -> Result<Vec<Option<Comparison>>, CompareError> {
-    let pairs = Pairs::of(commands, criterion);
+    against_of_several(commands, reference, criterion, 1)
+}
+
+/// As [`against`], but the confidence holds for `times` such comparisons together, such as those of several figures or
+/// at several moments.
+///
+/// # Errors
+/// See [`Ranking::of`].
+pub fn against_of_several(
+    commands: &[BySession],
+    reference: usize,
+    criterion: Criterion,
+    times: usize,
+) -> Result<Vec<Option<Comparison>>, CompareError> {
+    let pairs = Pairs::of(commands, criterion).times(times);
     let of = |new: usize| (new != reference).then(|| pairs.compare(&commands[reference], &commands[new])).transpose();
     (0..commands.len()).map(of).collect()
 }
@@ -94,6 +121,15 @@ impl Pairs {
             family: family.with(comparisons as f64 * (1.0 - CONFIDENCE) / (1.0 - JOINT_CONFIDENCE)),
             joint: JointComparisons { comparisons, prior: None },
             criterion,
+        }
+    }
+
+    /// The same pairs, whose comparisons are made `times` times.
+    fn times(self, times: usize) -> Pairs {
+        Pairs {
+            family: self.family.with(self.family.comparisons() * times.max(1) as f64),
+            joint: JointComparisons { comparisons: self.joint.comparisons * times.max(1), ..self.joint },
+            ..self
         }
     }
 
