@@ -159,7 +159,7 @@ mod tests {
         let (count, runs) = (dice.of(&[2, 3, 4, 6]), dice.of(&[2, 5, 8, 12]));
         let typed = TypedCommands { commands: vec!["true".into(); count], ..TypedCommands::default() };
         let (entries, kinds) = (entries(&typed).unwrap(), kinds(&[]));
-        let (by, noise) = (dice.of(&[0, 0, 3, 8]), dice.of(&[0.0, 0.004, 0.05, 0.3]));
+        let (by, noise) = (dice.of(&[0, 0, 4, 9]), dice.of(&[0.0, 0.004, 0.05, 0.3]));
         let figures = |dice: &mut Dice| {
             let base = 1e9 * dice.of(&[1.0, 1.0, 1.0, 1.02, 1.5, 3.0]);
             let (constant, zero) = (dice.roll(6) == 0, dice.roll(12) == 0);

@@ -65,6 +65,15 @@ enum FigureSource {
 /// The key of the time, the first figure.
 pub const TIME: &str = "time";
 
+/// The key of the CPU time, user and system.
+pub const CPU: &str = "cpu";
+
+/// The key of the number of instructions.
+pub const INSTRUCTIONS: &str = "instructions";
+
+/// The key of the number of page faults.
+pub const FAULTS: &str = "faults";
+
 /// The key of a figure that is sampled only on request.
 pub const PIPELINE_MEMORY: &str = "pipeline-memory";
 
@@ -90,10 +99,12 @@ pub fn kinds(printed: &[PrintedFigure]) -> Vec<FigureKind> {
 type BuiltIn = (&'static str, &'static str, Unit, fn(&PipelineRun) -> Option<f64>);
 
 /// Key, heading, unit and source of each built-in figure.
-const BUILT_IN: [BuiltIn; 12] = [
+const BUILT_IN: [BuiltIn; 13] = [
     (TIME, "time", Unit::Nanoseconds, |run| Some(run.nanoseconds())),
     ("user", "user", Unit::Nanoseconds, |run| Some(run.usage.user_ns as f64)),
     ("system", "system", Unit::Nanoseconds, |run| Some(run.usage.sys_ns as f64)),
+    // The kernel counts the sum exactly, and divides it by samples.
+    (CPU, "CPU time", Unit::Nanoseconds, |run| Some((run.usage.user_ns + run.usage.sys_ns) as f64)),
     ("memory", "peak memory", Unit::Bytes, |run| Some(run.usage.peak_bytes as f64)),
     (PIPELINE_MEMORY, "pipeline memory", Unit::Bytes, |run| Some(run.pipeline_memory? as f64)),
     ("read", "bytes read", Unit::Bytes, |run| Some(run.bytes?.0 as f64)),
@@ -101,8 +112,8 @@ const BUILT_IN: [BuiltIn; 12] = [
     ("switches", "context switches", Unit::Count, |run| {
         Some((run.usage.voluntary_switches + run.usage.involuntary_switches) as f64)
     }),
-    ("faults", "page faults", Unit::Count, |run| Some((run.usage.minor_faults + run.usage.major_faults) as f64)),
-    ("instructions", "instructions", Unit::Count, |run| run.counters[0]),
+    (FAULTS, "page faults", Unit::Count, |run| Some((run.usage.minor_faults + run.usage.major_faults) as f64)),
+    (INSTRUCTIONS, "instructions", Unit::Count, |run| run.counters[0]),
     ("cycles", "cycles", Unit::Count, |run| run.counters[1]),
     ("cache-misses", "cache misses", Unit::Count, |run| run.counters[2]),
 ];
