@@ -581,16 +581,21 @@ fn results_are_written_for_other_programs() {
     let read =
         |file: &str| -> serde_json::Value { serde_json::from_str(&std::fs::read_to_string(file).unwrap()).unwrap() };
     let one = &read(&hyperfine)["results"][1];
-    assert_eq!((&one["command"], &one["parameters"]["n"]), (&"sleep 0.02".into(), &"2".into()));
-    assert!(one["times"].as_array().unwrap().len() == 5 && one["mean"].as_f64().unwrap() >= 0.015, "{one}");
-    assert!(["stddev", "median", "user", "system", "min", "max"].iter().all(|key| one[key].is_number()), "{one}");
+    assert_eq!((&one["command"], &one["parameters"]["n"]["value"]), (&"sleep 0.02".into(), &"2".into()));
+    let time = &one["summary"]["time_wall_clock"];
+    assert!(time["count"] == 5 && time["mean"].as_f64().unwrap() >= 0.015 && time["unit"] == "second", "{one}");
+    let run = &one["measurements"][4];
+    assert_eq!((&run["exit_code"], &run["memory_peak_resident"]["unit"]), (&0.into(), &"byte".into()));
+    let keys = ["time_cpu", "time_user", "time_system"];
+    assert!(keys.iter().all(|key| run[key]["value"].is_number() && one["summary"][key]["stddev"].is_number()), "{one}");
     let one = &read(&benchmark)[0];
     assert!(one["name"] == "n=1: time" && one["unit"] == "ms" && one["value"].as_f64().unwrap() >= 7.0, "{one}");
     assert!(read(&bencher)["n=2"]["latency"]["value"].as_f64().unwrap() >= 15e6);
-    assert_eq!(read(&hyperfine)["results"][1]["exit_codes"], serde_json::json!([0, 0, 0, 0, 0]));
     let flags = ["--ignore-failure", "--name", "three", "--runs", "2", "--hyperfine-json", &hyperfine];
+    let flags = [&flags[..], &["--hyperfine-schema", "1"]].concat();
     assert_eq!(ab(&[&flags[..], &["--", "exit 3"]].concat()).code(), Some(0));
     let one = &read(&hyperfine)["results"][0];
+    assert!(["mean", "stddev", "median", "user", "system", "min"].iter().all(|key| one[key].is_number()), "{one}");
     assert_eq!((&one["exit_codes"], &one["command"]), (&serde_json::json!([3, 3]), &"three".into()));
     let csv = std::fs::read_to_string(csv).unwrap();
     assert!(csv.starts_with("label,command,n,rank,figure,unit,median,"), "{csv}");

@@ -22,8 +22,8 @@ use pipemark_stats::verdict::Verdict;
 
 use crate::commands::{CommandEntry, MAX_WITHOUT_YES, TypedCommands, entries, reference};
 use crate::conditions::{RunConditions, cpu_list};
-use crate::export::{bencher_json, benchmark_json, hyperfine_json, run_line};
-use crate::interleaving::{MIN_ROUNDS, RoundPlan, run_rounds};
+use crate::export::{HyperfineSchema, bencher_json, benchmark_json, hyperfine_json, run_line};
+use crate::interleaving::{Callbacks, MIN_ROUNDS, RoundPlan, Rounds, run_rounds};
 use crate::judge::{Judge, MIN_SESSIONS, allow_verdict};
 use crate::placeholders::Parameter;
 use crate::result::{AB_SCHEMA, AbResult, FigureInfo};
@@ -212,6 +212,9 @@ impl AbOutputOptions {
     }
 }
 
+    /// Schema of --hyperfine-json: that of hyperfine 1 or 2
+    #[arg(long, value_enum, value_name = "1|2", default_value_t, requires = "hyperfine_json")]
+    hyperfine_schema: HyperfineSchema,
 fn variable(text: &str) -> Result<(String, String), String> {
     match text.split_once('=') {
         Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), value.to_owned())),
@@ -230,7 +233,7 @@ pub fn run(options: &AbOptions) -> VerbResult {
     let sheet = commands_sheet(&result, &plan.kinds, options.output.all);
     let json = serde_json::to_string(&result)?;
     targets.write(|format| match format {
-        Format::Hyperfine => Ok(hyperfine_json(&result)?),
+        Format::Hyperfine => Ok(hyperfine_json(&result, options.output.hyperfine_schema)?),
         Format::Benchmark => Ok(benchmark_json(&result)?),
         Format::Bencher => Ok(bencher_json(&result)?),
         Format::Csv => format.of_sheet(&commands_csv(&result, &plan.kinds), None),

@@ -7,5 +7,5 @@ mod run_line;
 
 pub use bencher::bencher_json;
 pub use benchmark::benchmark_json;
-pub use hyperfine::hyperfine_json;
+pub use hyperfine::{HyperfineSchema, hyperfine_json};
 pub use run_line::run_line;

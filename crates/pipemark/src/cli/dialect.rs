@@ -67,6 +67,7 @@ const HYPERFINE: ForeignProgram = ForeignProgram {
             1,
             Use("use --budget TIME; runs end when a change of --threshold is detectable"),
         ),
+        option(&["metrics"], 1, Use("all figures are measured; --by FIGURE chooses the one that is judged")),
         option(&["u", "time-unit"], 1, Use("tables choose their units; --csv and --json are in nanoseconds")),
         option(
             &["style"],
@@ -463,14 +464,14 @@ mod tests {
         }
     }
 
-    /// Every option of the manuals of hyperfine 1.20, pv 1.10 and mbuffer 20230301.
+    /// Every option of the manuals of hyperfine 1.20 and 2.0, pv 1.10 and mbuffer 20230301.
     #[test]
     fn every_option_of_the_manuals_is_understood_or_translated() {
         const HYPERFINE: &str = "-w 1,--warmup 1,-m 1,--min-runs 1,-M 1,--max-runs 1,-r 2,--runs 2,-s x,--setup x,--reference 1,\
             --reference-name x,-p x,--prepare x,-C x,--conclude x,-c x,--cleanup x,-P a 1 2,--parameter-scan a 1 2,\
             -L a 1,--parameter-list a 1,-S sh,--shell sh,-N,-i,--ignore-failure,--style x,--sort x,-u x,--time-unit x,\
             --export-asciidoc x,--export-csv x,--export-json x,--export-markdown x,--export-orgmode x,--show-output,\
-            --output x,--input x,-n x,--command-name x,--min-benchmarking-time 1";
+            --output x,--input x,-n x,--command-name x,--min-benchmarking-time 1,--metrics x,--env X=1";
         const PV: &str = "-p,--progress,-t,--timer,-e,--eta,-I,--fineta,-r,--rate,-a,--average-rate,-b,--bytes,-T,--buffer-percent,\
             -A 1,--last-written 1,-F x,--format x,-n,--numeric,-q,--quiet,-8,--bits,-k,--si,-W,--wait,-D 1,--delay-start 1,-s 1,\
             --size 1 --progress,-g,--gauge,-l,--line-mode,-0,--null,-i 1,--interval 1s --progress,-m 1,--average-rate-window 1,-w 1,\

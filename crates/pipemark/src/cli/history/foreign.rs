@@ -216,13 +216,53 @@ struct Hyperfine {
     results: Vec<HyperfineResult>,
 }
 
+/// A command's result, in the schema of hyperfine 1 (`times`) or 2 (`measurements`).
 #[derive(Deserialize)]
 struct HyperfineResult {
     command: String,
     #[serde(default)]
     times: Vec<f64>,
     #[serde(default)]
-    parameters: std::collections::BTreeMap<String, serde_json::Value>,
+    measurements: Vec<HyperfineMeasurement>,
+    #[serde(default)]
+    parameters: std::collections::BTreeMap<String, HyperfineParameter>,
+}
+
+/// A run, in the schema of hyperfine 2. Times are in seconds.
+#[derive(Deserialize)]
+struct HyperfineMeasurement {
+    time_wall_clock: HyperfineValue,
+    time_user: Option<HyperfineValue>,
+    time_system: Option<HyperfineValue>,
+}
+
+#[derive(Deserialize)]
+struct HyperfineValue {
+    value: f64,
+}
+
+/// The value of a parameter: alone in schema 1, in an object in schema 2.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum HyperfineParameter {
+    InObject { value: serde_json::Value },
+    Alone(serde_json::Value),
+}
+
+impl HyperfineResult {
+    /// The figure of each run; an error names the wrong time.
+    fn figures(&self) -> Result<Vec<ForeignFigure>, String> {
+        let times = self.times.iter().map(|time| ForeignFigure::seconds(*time));
+        let measured = self.measurements.iter().map(|measurement| {
+            let cpu = |time: &Option<HyperfineValue>| time.as_ref().map_or(0.0, |time| time.value);
+            let mut figure = ForeignFigure::seconds(measurement.time_wall_clock.value)?;
+            if let ForeignFigure::Seconds { user, system, .. } = &mut figure {
+                (*user, *system) = (cpu(&measurement.time_user), cpu(&measurement.time_system));
+            }
+            Ok(figure)
+        });
+        times.chain(measured).collect()
+    }
 }
 
 fn read_hyperfine(text: &str, asked: &[Key]) -> Result<Vec<ForeignRun>, String> {
@@ -236,7 +276,8 @@ fn read_hyperfine(text: &str, asked: &[Key]) -> Result<Vec<ForeignRun>, String> 
         let line =
             text[..text.find(&serde_json::to_string(&result.command).unwrap_or_default()).unwrap_or(0)].lines().count();
         let at = |error: String| format!("line {line}: '{command}': {error}");
-        if result.times.is_empty() {
+        let figures = result.figures().map_err(at)?;
+        if figures.is_empty() {
             return Err(at(
                 "the result has no times; export it with a version of hyperfine that writes them".to_owned()
             ));
@@ -244,13 +285,12 @@ fn read_hyperfine(text: &str, asked: &[Key]) -> Result<Vec<ForeignRun>, String> 
         let values = |key: &Key| {
             let value =
                 result.parameters.get(key.name()).ok_or_else(|| at(format!("the result has no parameter '{key}'")))?;
+            let (HyperfineParameter::Alone(value) | HyperfineParameter::InObject { value }) = value;
             let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
             Value::parse(*key, &text).map_err(|error| at(error.to_string()))
         };
         let values = asked.iter().map(values).collect::<Result<Vec<_>, _>>()?;
-        for time in result.times {
-            runs.push(ForeignRun { line, values: values.clone(), figure: ForeignFigure::seconds(time).map_err(at)? });
-        }
+        runs.extend(figures.into_iter().map(|figure| ForeignRun { line, values: values.clone(), figure }));
     }
     Ok(runs)
 }
@@ -349,6 +389,14 @@ mod tests {
         let found = throughputs(json, &["block", "total=1g"]);
         assert_eq!(found.iter().map(|one| one.1).collect::<Vec<_>>(), [2, 1]);
         assert!((found[1].2 / (1u64 << 30) as f64 - 1.0).abs() < 1e-9);
+        let json = r#"{"schema_version": 2, "primary_metric": "time_wall_clock", "results": [
+            {"command": "a 1m", "parameters": {"block": {"value": "1m"}}, "measurements": [
+                {"time_wall_clock": {"value": 1.0, "unit": "second"}, "time_user": {"value": 0.25, "unit": "second"},
+                    "time_system": {"value": 0.5, "unit": "second"}, "exit_code": 0},
+                {"time_wall_clock": {"value": 2.0, "unit": "second"}, "exit_code": 0}], "summary": {}}]}"#;
+        assert_eq!(throughputs(json, &["block", "total=1g"])[0].1, 2);
+        let samples = read("h.json", json, &settings(&["block", "total=1g"])).unwrap().trials[0].samples.clone();
+        assert_eq!((samples[0].user_ns, samples[0].sys_ns, samples[1].user_ns), (250_000_000, 500_000_000, 0));
         let rates = "block,rate (MiB/s),note\n64,250.91,small\n65536,1096.92,\n65536,1100,again\n";
         let found = throughputs(rates, &["block", "place=0:1"]);
         assert_eq!(
@@ -378,6 +426,8 @@ mod tests {
         assert!(error("user\t0m1s\n", &["total=1g"]).contains("comes before the first 'real' line"));
         assert!(error("one\n\nreal\t0m1s\n", &["length", "total=1g"]).starts_with("line 3: "));
         assert!(error("{\"results\": [{\"command\": \"x\"}]}", &["total=1g"]).contains("has no times"));
+        let negative = r#"{"results": [{"command": "x", "measurements": [{"time_wall_clock": {"value": -1}}]}]}"#;
+        assert_eq!(error(negative, &["total=1g"]), "line 1: 'x': -1 is not the time of a run in seconds");
         assert!(error("{\"results\": 1}", &[]).starts_with("line 1: not the format of hyperfine"));
         assert_eq!(error("", &[]).lines().count(), 1);
     }
