@@ -4,6 +4,7 @@ real one.
 
     bench/ab.py pairs [--seconds S]     pairs of commands, equal or 2, 5 or 10 % slower, for S seconds
     bench/ab.py ci [--seconds S]        the job of docs/ci.md, equal and 10 % slower, with and without two busy loops
+    bench/ab.py catch [--seconds S]     ab --catch 10% --budget 30s: equal commands, 5 and 10 % slower, with and without two busy loops
     bench/ab.py same [--seconds S]      equal commands of 5 ms to 2 s with ab's default budget: how often and how soon ab says "same"
     bench/ab.py start                   a command's time, measured alternately by ab and by a C program that starts it and waits
 
@@ -36,6 +37,8 @@ STATE = ROOT / "build/ab"
 KINDS = {"short": (5, 0), "middle": (25, 0), "long": (75, 0), "noisy": (20, 0.3)}
 # Slowdowns of the second command in per cent. Two thirds of the pairs are equal.
 SLOWDOWNS = [0, 2, 0, 0, 5, 0, 0, 10, 0]
+# Cases of `catch`: slowdown in per cent, and whether two busy loops run. Of nine idle cases, four are equal and two are at the limit.
+CATCH = [(0, False), (10, False), (0, True), (5, False), (0, False), (10, True), (0, False), (10, False), (0, False), (5, True)]
 # Length of the commands in the job of docs/ci.md, in milliseconds.
 JOB = 10
 # For `start`: the number of rounds, the runs of the C program and of ab per round and case, and the time after which no
@@ -210,6 +213,38 @@ def ci(options):
         done += 1
 
 
+def catch(options):
+    """Commands compute for 10 ms."""
+    spin = compiled("spin")
+    rate = steps_per_ms(spin)
+    end = time.monotonic() + options.seconds
+    done = sum(1 for one in results() if one["what"] == "catch")
+    while time.monotonic() < end:
+        percent, busy = CATCH[done % len(CATCH)]
+        loops = [subprocess.Popen([spin, "1e15"]) for _ in range(2 if busy else 0)]
+        try:
+            begin = time.monotonic()
+            commands = [f"{spin} {round(rate * JOB * (1 + more / 100))}" for more in (0, percent)]
+            code, result = ab(commands, 30, ["--catch", "10%"])
+        finally:
+            for loop in loops:
+                loop.kill()
+                loop.wait()
+        keep(
+            {
+                "what": "catch",
+                "percent": percent,
+                "busy": busy,
+                "code": code,
+                "catch": result["catch"],
+                "sessions": result["sessions"],
+                "change": (result["commands"][1]["figures"]["time"]["comparison"] or {}).get("change"),
+                "seconds": time.monotonic() - begin,
+            }
+        )
+        done += 1
+
+
 def same(options):
     spin = compiled("spin")
     rate = steps_per_ms(spin)
@@ -328,6 +363,17 @@ def report(_):
                 f"job, {percent} % slower{', two busy loops' if busy else ''}: red {sum(one['code'] == 10 for one in own)} of "
                 f"{len(own)}, {words}, {max(one['seconds'] for one in own):.0f} s at most"
             )
+    for percent, busy in sorted(set(CATCH)):
+        own = [one for one in results() if one["what"] == "catch" and (one["percent"], one["busy"]) == (percent, busy)]
+        if own:
+            red = [one for one in own if one["code"] == 10]
+            others = sum(one["catch"]["by"] != "time" for one in red)
+            print(
+                f"catch 10 %, {percent} % slower{', two busy loops' if busy else ''}: of {len(own)}: red {len(red)} ({others} by "
+                f"other figures than time), green {sum(one['code'] == 0 for one in own)}, undecided "
+                f"{sum(one['code'] == 12 for one in own)}; {statistics.median(one['seconds'] for one in own):.1f} s, "
+                f"at most {max(one['seconds'] for one in own):.1f} s"
+            )
     for ms in sorted({one["ms"] for one in results() if one["what"] == "same"}):
         own = [one for one in results() if one["what"] == "same" and one["ms"] == ms]
         print(
@@ -344,7 +390,7 @@ def report(_):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=["pairs", "ci", "same", "start", "report"])
+    parser.add_argument("what", choices=["pairs", "ci", "catch", "same", "start", "report"])
     parser.add_argument("--seconds", type=float, default=600)
     parser.add_argument("--budget", type=float, default=1)
     parser.add_argument("--fresh", action="store_true")

@@ -6,6 +6,7 @@
 mod program;
 
 mod ab;
+mod ab_gate;
 mod against;
 mod chain;
 mod compare;

@@ -152,6 +152,15 @@ fn the_action_fails_a_job_whose_new_command_is_slower() {
     assert!(shown.contains("sleep 0.2") && shown.matches("B is worse").count() == 1, "once: {shown}");
     let printed = fs::read_to_string(&outputs).unwrap();
     assert!(printed.starts_with("verdict=worse\nchange="), "{printed}");
+    let catch = |b: &str| {
+        let mut command = Command::new(root().join("packaging/action/ab.sh"));
+        command.env("PIPEMARK", PIPEMARK).env("A", "sleep 0.02").env("B", b).env("CATCH", "50%").env("BUDGET", "20s");
+        let output = command.env("HOME", directory.path()).output().unwrap();
+        (output.status.code(), String::from_utf8(output.stdout).unwrap())
+    };
+    let (code, printed) = catch("sleep 0.2");
+    assert_eq!(code, Some(10), "{printed}");
+    assert!(printed.contains("::error title=pipemark ab: caught::Caught: B compared with A: time +"), "{printed}");
     let (code, printed) = compare("true", "echo other");
     assert_eq!(code, Some(3), "{printed}");
     assert!(printed.starts_with("::error title=pipemark ab::no comparison was made"), "{printed}");

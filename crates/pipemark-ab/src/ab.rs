@@ -10,16 +10,18 @@ use clap::Args;
 use clap::builder::PathBufValueParser;
 use rustix::thread::CpuSet;
 
-use pipemark_console::verdict::{FailOnCommand, criterion, fail_on_command, threshold};
+use pipemark_console::verdict::{FailOnCommand, fail_on_command, threshold};
 use pipemark_console::{
     Destination, ExitError, ExportOptions, Format, JsonLines, Progress, Targets, VerbResult, catch_interrupts, count,
     destination, exit, github, say, say_error,
 };
 use pipemark_entrants::PrintedFigure;
-use pipemark_model::{Better, Capacity, counted, neutral, parse_duration};
+use pipemark_model::{Capacity, counted, neutral, parse_duration};
+use pipemark_stats::catch::{Answer, CatchLimit};
 use pipemark_stats::compare::MAX_RUNS;
 use pipemark_stats::verdict::Verdict;
 
+use crate::catch::Catching;
 use crate::commands::{CommandEntry, MAX_WITHOUT_YES, TypedCommands, entries, reference};
 use crate::conditions::{RunConditions, cpu_list};
 use crate::export::{HyperfineSchema, bencher_json, benchmark_json, hyperfine_json, run_line};
@@ -139,7 +141,7 @@ struct RoundOptions {
     /// Measure in N sessions, each started afresh, and compare by session; verdicts then need at least five sessions
     #[arg(long, value_name = "N", value_parser = count::<u32>(1, 1000), default_value_t = 1)]
     sessions: u32,
-    /// Stop adding rounds after TIME [default: 1min, or 2min with several sessions]
+    /// Stop adding rounds after TIME [default: 1min, 2min with several sessions, or 3min with --catch]
     #[arg(long, value_name = "TIME", value_parser = parse_duration)]
     budget: Option<Duration>,
     /// Warm up with N rounds in each session; with 0, outputs are compared by length only
@@ -165,6 +167,19 @@ struct JudgingOptions {
     /// Rank and judge commands by this figure
     #[arg(long, value_name = "FIGURE", default_value = TIME)]
     by: String,
+    /// Decide whether the second command is slower by PERCENT or more, within --budget
+    ///
+    /// Chooses threshold, sessions and runs. The exit code is 10 if it is slower (caught), 0 if not (passed), and 12 if
+    /// it can't be decided within --budget. If time is too noisy, CPU time, instructions or page faults may show that
+    /// the command is slower, but never that it isn't. Slowdowns between two thirds of PERCENT and PERCENT may be
+    /// caught or pass.
+    #[arg(
+        long,
+        value_name = "PERCENT",
+        value_parser = threshold,
+        conflicts_with_all = ["threshold", "fail_on", "runs", "sessions"]
+    )]
+    catch: Option<f64>,
     /// Smallest change that counts, such as 5%
     ///
     /// A change is better or worse if its whole interval is beyond PERCENT, and same if its whole interval is within
@@ -188,6 +203,9 @@ struct AbOutputOptions {
     /// Write JSON in the format of hyperfine's --export-json
     #[arg(long, value_name = "FILE|-", value_parser = destination)]
     hyperfine_json: Option<Destination>,
+    /// Schema of --hyperfine-json: that of hyperfine 1 or 2
+    #[arg(long, value_enum, value_name = "1|2", default_value_t, requires = "hyperfine_json")]
+    hyperfine_schema: HyperfineSchema,
     /// Write JSON for github-action-benchmark (customSmallerIsBetter, or customBiggerIsBetter if the figure of --by is
     /// better when higher), one figure per command
     #[arg(long, value_name = "FILE|-", value_parser = destination)]
@@ -212,9 +230,6 @@ impl AbOutputOptions {
     }
 }
 
-    /// Schema of --hyperfine-json: that of hyperfine 1 or 2
-    #[arg(long, value_enum, value_name = "1|2", default_value_t, requires = "hyperfine_json")]
-    hyperfine_schema: HyperfineSchema,
 fn variable(text: &str) -> Result<(String, String), String> {
     match text.split_once('=') {
         Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), value.to_owned())),
@@ -224,6 +239,22 @@ fn variable(text: &str) -> Result<(String, String), String> {
 
 /// Runs and judges the commands, and writes the results.
 pub fn run(options: &AbOptions) -> VerbResult {
+    let ended = run_and_judge(options);
+    if options.judging.bisect { ended.map_err(|error| error.map_code(bisect_code)) } else { ended }
+}
+
+/// The exit code for `git bisect run`, which takes 125 for a revision that can't be tested, and ends with any code above
+/// 127.
+fn bisect_code(code: u8) -> u8 {
+    match code {
+        exit::WORSE => 1,
+        exit::USAGE => 128,
+        exit::INTERRUPTED => code,
+        _ => 125,
+    }
+}
+
+fn run_and_judge(options: &AbOptions) -> VerbResult {
     let targets = options.output.targets();
     targets.check()?;
     let plan = AbPlan::of(options)?;
@@ -243,7 +274,10 @@ pub fn run(options: &AbOptions) -> VerbResult {
     for command in result.commands.iter().filter(|command| failed(command)) {
         say_error(format_args!("{}: {}", command.label, neutral(command.failed.as_deref().unwrap_or_default())));
     }
-    let verdict = most_urgent_verdict(&result, &options.judging.fail_on);
+    let verdict = match &result.catch {
+        Some(catch) => failing_answer(catch.answer),
+        None => most_urgent_verdict(&result, &options.judging.fail_on),
+    };
     let failure = cleanup_failed || result.commands.iter().any(failed);
     github::report("ab", &sheet, verdict.map(FailOnCommand::name).or(failure.then_some("failed")));
     match verdict {
@@ -251,6 +285,15 @@ pub fn run(options: &AbOptions) -> VerbResult {
         _ if failure => Err(ExitError::code(exit::FAILED)),
         Some(verdict) => Err(ExitError::code(verdict.code())),
         None => Ok(()),
+    }
+}
+
+/// The verdict whose exit code an answer of `--catch` has; `None` if the command passed.
+fn failing_answer(answer: Answer) -> Option<FailOnCommand> {
+    match answer {
+        Answer::Passed => None,
+        Answer::Caught => Some(FailOnCommand::Verdict(Verdict::Worse)),
+        Answer::Undecided => Some(FailOnCommand::Verdict(Verdict::Inconclusive)),
     }
 }
 
@@ -364,11 +407,24 @@ impl AbPlan {
         if entries.len() == 1 && (!judging.fail_on.is_empty() || judging.threshold.is_some()) {
             return Err(ExitError::usage("--fail-on and --threshold need at least two commands: -- 'A' -- 'B'"));
         }
+        if judging.catch.is_some() && entries.len() != 2 {
+            return Err(ExitError::usage(format_args!(
+                "--catch compares two commands, and there {} {}: -- 'BASE' -- 'NEW'",
+                if entries.len() == 1 { "is" } else { "are" },
+                entries.len()
+            )));
+        }
+        if judging.catch == Some(0.0) {
+            return Err(ExitError::usage("--catch 0% can't be decided; use --catch 1% or more"));
+        }
         refuse_impossible_fail_on(&judging.fail_on, entries.len(), rounds)?;
         let kinds = kinds(&judging.figure);
         let by = place(&kinds, &judging.by)?;
-        let several = rounds.sessions > 1;
-        let budget = Duration::from_secs(if several { 120 } else { 60 });
+        let budget = Duration::from_secs(match rounds.sessions {
+            _ if judging.catch.is_some() => 180,
+            1 => 60,
+            _ => 120,
+        });
         let scanned = !typed.parameters.is_empty() || entries.len() > 2;
         Ok(AbPlan {
             rounds: RoundPlan {
@@ -419,6 +475,10 @@ impl AbPlan {
             Some(lines) => lines.line(&run_line(entry, &self.kinds, run)),
             None => Ok(()),
         };
+        let mut catching = Catching::of(&self.entries, &self.kinds, &self.rounds, options.output.export.quiet);
+        let mut on_session = |rounds: &Rounds, elapsed: Duration| {
+            catching.as_mut().is_none_or(|catching| catching.session_ended(rounds, elapsed))
+        };
         let rounds = run_rounds(
             &self.entries,
             &self.kinds,
@@ -426,7 +486,7 @@ impl AbPlan {
             &self.rounds,
             &interrupt,
             &mut progress,
-            &mut on_run,
+            &mut Callbacks { run: &mut on_run, session: &mut on_session },
         )?;
         progress.finish();
         // Writing results to a FIFO or a terminal may block forever, so from now on an interrupt ends the program.
@@ -434,39 +494,36 @@ impl AbPlan {
             say_error(format_args!("Ctrl-C has no effect from here on: {error}"));
         }
         let after = pipemark_host::Reading::now();
-        let times: Vec<Vec<f64>> =
-            rounds.commands.iter().filter_map(|command| Some(command.by_session(0)?.concat())).collect();
-        let shell_start = ShellStart::of(&rounds.shell_starts, &times);
-        let judge = Judge {
-            entries: &self.entries,
-            kinds: &self.kinds,
-            plan: &self.rounds,
-            rounds: &rounds,
-            shell_start,
-            own_memory: pipemark_sys::usage::Usage::now().peak_bytes as f64,
-            criterion: &|better: Better| criterion(options.judging.threshold, better),
-        };
+        let judge = Judge::of(&self.entries, &self.kinds, &self.rounds, &rounds);
+        let commands = judge.commands();
         let info = |kind: &FigureKind| FigureInfo {
             key: kind.key.clone(),
             unit: kind.unit.name().to_owned(),
             better: kind.better,
         };
         let cleanup_failed = rounds.cleanup_failed;
+        let sessions = match self.rounds.catch {
+            Some(_) => {
+                rounds.commands.iter().flat_map(|command| &command.runs).map(|run| run.session).max().unwrap_or(1)
+            }
+            None => self.rounds.sessions,
+        };
         let result = AbResult {
             schema: AB_SCHEMA.to_owned(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
             started,
-            sessions: self.rounds.sessions,
+            sessions,
             shell: self.conditions.shell,
-            shell_start: shell_start.estimate(),
-            shell_start_taken_off: shell_start.subtracted().is_some(),
+            shell_start: judge.shell_start.estimate(),
+            shell_start_taken_off: judge.shell_start.subtracted().is_some(),
             concurrent: self.conditions.copies,
             cold: rounds.cold,
             by: options.judging.by.clone(),
-            criterion: self.rounds.criterion,
+            criterion: self.rounds.criterion(self.kinds[self.rounds.by].better),
+            catch: catching.map(|catching| catching.result(&rounds, &judge, &commands)),
             reference: self.entries[self.rounds.reference].label.clone(),
             figures: self.kinds.iter().map(info).collect(),
-            commands: judge.commands(),
+            commands,
             interrupted: rounds.interrupted,
             warnings: pipemark_host::warnings(&host, &before, &after).iter().map(ToString::to_string).collect(),
         };

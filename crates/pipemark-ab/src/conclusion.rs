@@ -127,7 +127,6 @@ mod tests {
     use std::time::Duration;
 
     use pipemark_stats::estimate;
-    use pipemark_stats::verdict::Criterion;
 
     use super::*;
     use crate::commands::{TypedCommands, entries};
@@ -200,7 +199,6 @@ mod tests {
             rounds: &rounds,
             shell_start,
             own_memory: dice.of(&[1.0, 1.2e9]),
-            criterion: &Criterion::new,
         };
         (judge.commands(), entries[reference].label.clone(), kinds[by].clone())
     }

@@ -9,10 +9,12 @@ use std::time::{Duration, Instant};
 use rand_xoshiro::SplitMix64;
 use rand_xoshiro::rand_core::SeedableRng;
 
+use pipemark_console::verdict::criterion;
 use pipemark_console::{ExitError, Progress, exit, say_error};
 use pipemark_host::child::{Interrupt, RunError};
-use pipemark_model::neutral;
+use pipemark_model::{Better, neutral};
 use pipemark_shell::shown_command;
+use pipemark_stats::catch::CatchLimit;
 use pipemark_stats::estimate;
 use pipemark_stats::order::shuffle;
 use pipemark_stats::ranking::{BySession, is_resolved};
@@ -33,6 +35,13 @@ pub const MAX_ROUNDS: u32 = 500;
 /// The longest command for which the shell's start is measured. In longer commands, the start is too small a part of
 /// the time to matter.
 const MAX_TIME_WITH_SHELL_START: Duration = Duration::from_millis(500);
+
+/// The largest number of sessions with `--catch`.
+pub const MAX_SESSIONS: u32 = 250;
+/// With `--catch`, the number of rounds of a session is chosen so that about this many sessions fit in the budget.
+const SESSIONS_IN_BUDGET: f64 = 100.0;
+/// The largest number of rounds of a session with `--catch`.
+const MAX_ROUNDS_OF_SESSION: u32 = 20;
 
 /// The number of bytes by which the environment grows from one session to the next. It isn't a power of two, so that
 /// stack positions cover the whole page.
@@ -134,8 +143,23 @@ impl CommandRuns {
     }
 }
 
+/// The number of rounds of a session with `--catch`, of which each takes `round`.
+fn rounds_of_session(budget: Duration, round: Duration) -> u32 {
+    let fit = budget.as_secs_f64() / SESSIONS_IN_BUDGET / round.as_secs_f64().max(1e-6);
+    (fit as u32).clamp(1, MAX_ROUNDS_OF_SESSION)
+}
+
 /// Called with the command and the run when a run has ended.
 pub type OnRun<'a> = dyn FnMut(&CommandEntry, &RunRecord) -> Result<(), ExitError> + 'a;
+
+/// Called when a session of `--catch` has ended, with the time since the start. Returns whether it was the last one.
+pub type OnSession<'a> = dyn FnMut(&Rounds, Duration) -> bool + 'a;
+
+/// Functions that are called during the measurement.
+pub struct Callbacks<'a> {
+    pub run: &'a mut OnRun<'a>,
+    pub session: &'a mut OnSession<'a>,
+}
 
 /// Runs all rounds.
 ///
@@ -148,7 +172,7 @@ pub fn run_rounds(
     plan: &RoundPlan,
     interrupt: &Interrupt,
     progress: &mut Progress,
-    on_run: &mut OnRun<'_>,
+    callbacks: &mut Callbacks<'_>,
 ) -> Result<Rounds, ExitError> {
     let rounds = Rounds { commands: vec![CommandRuns::default(); entries.len()], ..Rounds::default() };
     let mut runner = Runner {
@@ -164,7 +188,7 @@ pub fn run_rounds(
         set_up: 0,
         interrupted: false,
     };
-    let mut done = runner.run_setups().and_then(|()| runner.run_all(progress, on_run));
+    let mut done = runner.run_setups().and_then(|()| runner.run_all(progress, callbacks));
     if interrupt.requested() || runner.interrupted {
         interrupt.forget()?;
         if runner.keep_complete_rounds() {
@@ -259,37 +283,39 @@ impl Runner<'_> {
         self.rounds.interrupted
     }
 
-    fn run_all(&mut self, progress: &mut Progress, on_run: &mut OnRun<'_>) -> Result<(), ExitError> {
+    fn run_all(&mut self, progress: &mut Progress, callbacks: &mut Callbacks<'_>) -> Result<(), ExitError> {
         let plan = self.plan;
         let begun = Instant::now();
         let mut random = SplitMix64::seed_from_u64(1);
         let mut per_session = plan.rounds;
         let mut done: u64 = 0;
-        for session in 1..=plan.sessions {
+        let sessions = if plan.catch.is_some() { MAX_SESSIONS } else { plan.sessions };
+        for session in 1..=sessions {
+            let warmup = if plan.catch.is_some() && session > 1 { 0 } else { plan.warmup };
             let warm = Instant::now();
             let mut timed = Instant::now();
             let mut made = 0;
             for round in 0.. {
-                if session == 1 && round == plan.warmup.max(1) {
+                if session == 1 && round == plan.warmup.max(1) && plan.catch.is_none() {
                     let once = warm.elapsed() / round;
                     per_session = per_session.or_else(|| self.rounds_in_budget(once));
                     if per_session.is_none_or(|rounds| made < rounds) {
                         self.announce(once, per_session);
                     }
                 }
-                if round == plan.warmup {
+                if round == warmup {
                     timed = Instant::now();
                 }
-                let counted = round >= plan.warmup;
+                let counted = round >= warmup;
                 let enough = match per_session {
                     Some(rounds) => made == rounds,
+                    None if plan.catch.is_some() => false,
                     None => made >= MIN_ROUNDS && self.is_enough(made, begun.elapsed()),
                 };
                 if counted && enough {
                     break;
                 }
-                let rounds = per_session.unwrap_or(MIN_ROUNDS.max(made + 1));
-                let total = u64::from(rounds + plan.warmup) * u64::from(plan.sessions) * self.entries.len() as u64;
+                let total = self.total_runs(per_session.unwrap_or(MIN_ROUNDS.max(made + 1)), begun.elapsed());
                 // The first round has the order of the commands, because the first command's output is the expected
                 // one.
                 let order = match (session, round) {
@@ -307,7 +333,7 @@ impl Runner<'_> {
                     }
                     done += 1;
                     let hashed = round == 0 && !counted;
-                    self.run_command(at, session, if counted { made + 1 } else { 0 }, hashed, progress, on_run)?;
+                    self.run_command(at, session, if counted { made + 1 } else { 0 }, hashed, progress, callbacks)?;
                 }
                 if self.rounds.commands.iter().all(|command| command.failed.is_some()) {
                     return Ok(());
@@ -317,10 +343,28 @@ impl Runner<'_> {
                     self.complete = self.rounds.commands.iter().map(|command| command.runs.len()).collect();
                     self.measure_shell(session, &mut random)?;
                     self.rounds.round_time = timed.elapsed() / made;
+                    if plan.catch.is_some() && per_session.is_none() {
+                        per_session = Some(rounds_of_session(plan.budget, self.rounds.round_time));
+                    }
                 }
+            }
+            if plan.catch.is_some() && (callbacks.session)(&self.rounds, begun.elapsed()) {
+                return Ok(());
             }
         }
         Ok(())
+    }
+
+    /// The number of runs to expect, for progress messages.
+    fn total_runs(&self, rounds: u32, elapsed: Duration) -> u64 {
+        let plan = self.plan;
+        let commands = self.entries.len() as u64;
+        if plan.catch.is_none() {
+            return u64::from(rounds + plan.warmup) * u64::from(plan.sessions) * commands;
+        }
+        let done = self.rounds.commands.iter().map(|command| command.runs.len()).sum::<usize>() as f64;
+        let share = elapsed.as_secs_f64() / plan.budget.as_secs_f64();
+        (done / share.max(1e-6)).max(done + 1.0) as u64
     }
 
     /// Runs a command once, with its hooks.
@@ -331,14 +375,14 @@ impl Runner<'_> {
         round: u32,
         hashed: bool,
         progress: &mut Progress,
-        on_run: &mut OnRun<'_>,
+        callbacks: &mut Callbacks<'_>,
     ) -> Result<(), ExitError> {
         let entry = &self.entries[at];
         match self.try_run_command(at, session, hashed, progress) {
             Ok((ran, figures)) => {
                 self.check_output(at, &ran)?;
                 let record = RunRecord { session, round, figures, exit_code: ran.exit_code };
-                on_run(entry, &record)?;
+                (callbacks.run)(entry, &record)?;
                 let command = &mut self.rounds.commands[at];
                 command.capacity = ran.capacity;
                 if round > 0 {

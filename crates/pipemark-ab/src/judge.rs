@@ -6,22 +6,31 @@ use std::os::unix::ffi::OsStrExt;
 use std::time::Duration;
 
 use pipemark_console::verdict::criterion;
-use pipemark_model::{Better, digits};
+use pipemark_model::Better;
+use pipemark_model::digits;
 use pipemark_shell::shown_command;
+use pipemark_stats::catch::LOOKS;
 use pipemark_stats::compare::{Comparison, MAX_FACTOR_TO_DECIDE, MAX_RUNS};
 use pipemark_stats::estimate;
-use pipemark_stats::ranking::{BySession, Ranking, against, is_constant, ranks_of};
+use pipemark_stats::ranking::{BySession, Ranking, against, against_of_several, is_constant, ranks_of};
 use pipemark_stats::sessions::MIN_DEGREES_OF_FREEDOM;
 use pipemark_stats::verdict::{Criterion, Verdict};
 
 use crate::commands::CommandEntry;
 use crate::interleaving::{MIN_ROUNDS, RoundPlan, Rounds};
 use crate::result::{CommandResult, FigureResult, TimedRun};
-use crate::run_figures::{FigureKind, TIME};
+use crate::run_figures::{CPU, FAULTS, FigureKind, INSTRUCTIONS, TIME};
 use crate::shell_start::ShellStart;
 
 /// The minimum number of sessions for which there is a verdict.
 pub const MIN_SESSIONS: u32 = MIN_DEGREES_OF_FREEDOM as u32 + 1;
+
+/// Figures other than time that may show that a command is slower, for `--catch`.
+pub const OTHER_FIGURES: [&str; 3] = [CPU, INSTRUCTIONS, FAULTS];
+
+/// For `--catch`, the number of judgements that share the error rate of a verdict: those by the figure of `--by`, and
+/// those by each other figure.
+pub const JUDGEMENTS: [usize; 2] = [LOOKS, LOOKS * OTHER_FIGURES.len()];
 
 /// What the judgement is based on.
 pub struct Judge<'a> {
@@ -32,8 +41,6 @@ pub struct Judge<'a> {
     pub shell_start: ShellStart,
     /// The peak memory of pipemark itself, in bytes. The kernel includes it in a child's peak.
     pub own_memory: f64,
-    /// The criterion for a figure, by whether higher or lower is better. The command line sets it for all figures.
-    pub criterion: &'a dyn Fn(Better) -> Criterion,
 }
 
 /// The verdict on a figure, with its evidence.
@@ -65,7 +72,7 @@ impl Judge<'_> {
         for (nth, kind) in self.kinds.iter().enumerate() {
             let values = self.values(nth);
             let judged = self.judge(kind, &values, nth == self.plan.by);
-            for ((command, values), judged) in commands.iter_mut().zip(&values).zip(judged) {
+            for (at, ((command, values), judged)) in commands.iter_mut().zip(&values).zip(judged).enumerate() {
                 let Some(estimate) = values.as_ref().and_then(|values| estimate::from_runs(&values.concat())) else {
                     continue;
                 };
@@ -131,7 +138,7 @@ impl Judge<'_> {
     /// Compares each command with the reference.
     fn judge(&self, kind: &FigureKind, values: &[Option<BySession>], by: bool) -> Vec<FigureVerdict> {
         let reference = self.plan.reference;
-        let criterion = if by { self.plan.criterion } else { (self.criterion)(kind.better) };
+        let criterion = self.plan.criterion(kind.better);
         let mut judged = vec![FigureVerdict::default(); values.len()];
         if values.len() == 1 {
             judged[0].rank = Some(1);
@@ -171,7 +178,8 @@ impl Judge<'_> {
         let of = |off: f64| -> Vec<BySession> {
             among.iter().filter_map(|at| Some(subtract(values[*at].as_ref()?, off))).collect()
         };
-        let compared = |off: f64| against(&of(off), base, criterion).ok();
+        let times = self.plan.catch.map_or(1, |_| JUDGEMENTS[usize::from(!by)]);
+        let compared = |off: f64| against_of_several(&of(off), base, criterion, times).ok();
         let Some(comparisons) = compared(0.0) else { return judged };
         // The error of the shell's measured start widens the interval.
         let offs = match self.shell_start.subtracted() {
@@ -199,20 +207,28 @@ impl Judge<'_> {
             let all = || ends.iter().filter_map(|other| other[nth]?.judged()).chain(comparison.judged());
             let interval = all().reduce(|one, other| (one.0.min(other.0), one.1.max(other.1)));
             let comparison = match comparison.judged() {
-                Some(_) if !ends.is_empty() => comparison.with_judged_interval(interval, criterion),
+                Some(_) if !ends.is_empty() || own.is_some() => comparison.with_judged_interval(interval, criterion),
                 _ => comparison,
             };
             judged[*at].verdict = Some(comparison.verdict);
             judged[*at].comparison = Some(comparison);
             if comparison.verdict == Verdict::Inconclusive {
-                judged[*at].why = Some(self.why(&comparison, criterion));
+                judged[*at].why = self.why(&comparison, criterion);
             }
         }
         judged
     }
 
     /// Why the comparison is inconclusive, and what would make it conclusive.
-    fn why(&self, comparison: &Comparison, criterion: Criterion) -> String {
+    fn why(&self, comparison: &Comparison, criterion: Criterion) -> Option<String> {
+        // The answer says it.
+        if self.plan.catch.is_some() {
+            return None;
+        }
+        Some(self.advice(comparison, criterion))
+    }
+
+    fn advice(&self, comparison: &Comparison, criterion: Criterion) -> String {
         let rounds = self.rounds.commands.iter().map(|command| command.runs.len()).max().unwrap_or(0);
         let sessions = self.plan.sessions;
         if comparison.judged().is_none() {

@@ -4,6 +4,7 @@
 #![forbid(unsafe_code)]
 
 pub mod ab;
+mod catch;
 mod cold;
 mod commands;
 mod conclusion;

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use pipemark_model::{Better, Capacity, Estimate};
+use pipemark_stats::catch::Answer;
 use pipemark_stats::compare::Comparison;
 use pipemark_stats::verdict::{Criterion, Verdict};
 
@@ -40,6 +41,9 @@ pub struct AbResult {
     pub by: String,
     /// The criterion for verdicts on that figure.
     pub criterion: Criterion,
+    /// The answer of `--catch`; absent without it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub catch: Option<CatchResult>,
     /// The label of the command that the others are compared with.
     pub reference: String,
     /// Properties of the figures in `commands`.
@@ -50,6 +54,27 @@ pub struct AbResult {
     pub interrupted: bool,
     /// What disturbed the measurement.
     pub warnings: Vec<String>,
+}
+
+/// The answer of `--catch`.
+#[derive(Debug, Clone, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct CatchResult {
+    /// The limit, a fraction: a command that is slower by this or more must not pass.
+    pub limit: f64,
+    /// A command is caught if its whole interval is beyond this change, a fraction.
+    pub threshold: f64,
+    /// The answer.
+    pub answer: Answer,
+    /// The answer as a sentence, with the change that it rests on.
+    pub sentence: String,
+    /// The key of the figure that gave the answer; null if undecided.
+    pub by: Option<String>,
+    /// The smallest limit that these sessions would decide about in 9 of 10 cases, a fraction; null if unknown or
+    /// above 1.
+    pub smallest_limit: Option<f64>,
+    /// If undecided: the budget in seconds that would decide in 9 of 10 cases; null if unknown or much longer.
+    pub budget_needed_s: Option<u64>,
 }
 
 /// A figure's key, unit and direction.
@@ -145,8 +170,11 @@ impl AbResult {
         figures.filter(|figure| figure.verdict == Some(Verdict::Inconclusive)).any(|figure| !judged(figure))
     }
 
-    /// The verdicts of all commands.
+    /// The verdicts of all commands on the figure of `--by`, and on those that have a threshold of their own.
     pub fn verdicts(&self) -> impl Iterator<Item = Verdict> {
-        self.commands.iter().filter_map(|command| self.judged(command)?.verdict)
+        let counting = self.commands.iter().flat_map(|command| &command.figures);
+        counting
+            .filter(|(key, figure)| **key == self.by || figure.threshold.is_some())
+            .filter_map(|(_, figure)| figure.verdict)
     }
 }

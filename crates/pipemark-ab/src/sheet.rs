@@ -7,6 +7,8 @@ use pipemark_show::{
     Table,
 };
 
+use pipemark_stats::verdict::Verdict;
+
 use crate::conclusion::{conclusion, shown_interval};
 use crate::result::{AbResult, CommandResult, FigureResult};
 use crate::run_figures::{FigureKind, FigureUnit, TIME};
@@ -330,6 +332,7 @@ fn notes(result: &AbResult, kinds: &[FigureKind], by: &FigureKind) -> Vec<Note> 
 
 fn confidence(result: &AbResult) -> &'static str {
     match result.sessions {
+        _ if result.catch.is_some() => "; compared by session, with intervals that all hold in 98 % of measurements",
         1 => "; 98 % intervals that hold for all rows together",
         _ => "; compared by session, with 98 % intervals that hold for all rows together",
     }

@@ -61,6 +61,11 @@ impl ExitError {
         ExitError::with(exit::FAILED, sentence)
     }
 
+    /// The same error with another exit code.
+    pub fn map_code(self, new: impl FnOnce(u8) -> u8) -> ExitError {
+        ExitError { code: new(self.code), ..self }
+    }
+
     /// An exit code without a message.
     pub fn code(code: u8) -> ExitError {
         ExitError { code, sentence: None }

@@ -83,7 +83,7 @@ impl CatchLimit {
     }
 }
 
-/// The smallest limit about which so many sessions decide in 9 of 10 cases, as a fraction, if they vary like those
+/// The smallest limit that N sessions decide about in 9 of 10 cases, as a fraction, if they vary like those
 /// compared. `times` is the number of comparisons that share the error rate. `None` if even a limit of 100 % is too
 /// small.
 pub fn smallest_limit(comparison: &Comparison, times: usize, sessions: usize) -> Option<f64> {
@@ -92,13 +92,13 @@ pub fn smallest_limit(comparison: &Comparison, times: usize, sessions: usize) ->
     (0.0..1.0).contains(&limit).then_some(limit)
 }
 
-/// The factor by which so many sessions must grow to decide about `limit` in 9 of 10 cases; `None` if the comparison
+/// The factor by which N sessions must grow to decide about `limit` in 9 of 10 cases; `None` if the comparison
 /// doesn't show how much sessions vary.
 pub fn more_needed(comparison: &Comparison, times: usize, sessions: usize, limit: CatchLimit) -> Option<f64> {
     Some((reach(comparison, times, sessions)? / limit.room()).powi(2))
 }
 
-/// The distance between a change and a threshold, as logarithms, at which so many sessions detect it in 9 of 10 cases.
+/// The distance between a change and a threshold, as logarithms, at which N sessions detect it in 9 of 10 cases.
 /// `None` if the comparison doesn't show how much sessions vary.
 fn reach(comparison: &Comparison, times: usize, sessions: usize) -> Option<f64> {
     let df = comparison.base_sessions.checked_sub(1).filter(|df| *df > 0)?;
