@@ -32,7 +32,7 @@ use crate::result::{AB_SCHEMA, AbResult, FigureInfo};
 use crate::run_figures::{FigureKind, PIPELINE_MEMORY, TIME, kinds, place};
 use crate::sheet::{commands_csv, commands_sheet};
 use crate::shell::Shell;
-use crate::shell_start::ShellStart;
+use crate::thresholds::Thresholds;
 
 /// Examples at the end of the long help.
 pub const EXAMPLES: &str = include_str!("ab.txt").trim_ascii_end();
@@ -186,6 +186,15 @@ struct JudgingOptions {
     /// PERCENT. The default is 0.5 % for better and worse, and 3 % for same.
     #[arg(long, value_name = "PERCENT", value_parser = threshold)]
     threshold: Option<f64>,
+    /// Read the smallest changes that count from FILE (TOML), by command and figure
+    ///
+    /// A line time = "5%" is for every command. A table [NAME] has the thresholds of the command that --name calls NAME.
+    /// --fail-on then applies to these figures too.
+    #[arg(long, value_name = "FILE", value_parser = PathBufValueParser::new(), conflicts_with = "catch")]
+    thresholds: Option<PathBuf>,
+    /// With --catch, exit as 'git bisect run' expects: 1 if caught, 0 if passed, 125 if undecided or a command fails
+    #[arg(long, requires = "catch")]
+    bisect: bool,
     /// Exit with the verdict's code if a command has this verdict; see 'pipemark help exit-codes'
     #[arg(long, value_name = "VERDICT,…", value_delimiter = ',', value_parser = fail_on_command)]
     fail_on: Vec<FailOnCommand>,
@@ -433,7 +442,15 @@ impl AbPlan {
                 warmup: rounds.warmup,
                 budget: rounds.budget.unwrap_or(budget),
                 by,
-                criterion: criterion(judging.threshold, kinds[by].better),
+                threshold: judging.threshold,
+                thresholds: match &judging.thresholds {
+                    Some(path) => {
+                        let keys: Vec<&str> = kinds.iter().map(|kind| kind.key.as_str()).collect();
+                        Thresholds::read(path, &keys).map_err(ExitError::usage)?
+                    }
+                    None => Thresholds::default(),
+                },
+                catch: judging.catch.map(|limit| CatchLimit { limit, better: kinds[by].better }),
                 reference: choice.reference.as_deref().map_or(Ok(0), |wanted| reference(&entries, wanted))?,
                 // The printed figures vary from run to run, and so do the outputs.
                 ignore_output: around.ignore_output || !judging.figure.is_empty(),

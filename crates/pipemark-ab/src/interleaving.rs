@@ -27,6 +27,7 @@ use crate::hooks::run_hook;
 use crate::pipeline::{PipelineRun, RunMode, TimedCommand};
 use crate::run_figures::{FigureKind, of_run};
 use crate::standard_error::Messages;
+use crate::thresholds::Thresholds;
 
 /// The minimum number of rounds of a session without `--runs`.
 pub const MIN_ROUNDS: u32 = 10;
@@ -61,8 +62,13 @@ pub struct RoundPlan {
     pub budget: Duration,
     /// The index of the figure that is judged.
     pub by: usize,
-    /// The criterion by which the figure is judged.
-    pub criterion: Criterion,
+    /// The smallest change that counts, as a fraction; `None` for the default.
+    pub threshold: Option<f64>,
+    /// Thresholds of single commands and figures.
+    pub thresholds: Thresholds,
+    /// The limit of `--catch`. The number of sessions and of their rounds then follows from the budget, and only the
+    /// first session has a warm-up.
+    pub catch: Option<CatchLimit>,
     /// The index of the command that the others are compared with.
     pub reference: usize,
     pub ignore_output: bool,
@@ -74,6 +80,24 @@ pub struct RoundPlan {
     pub keep_going: bool,
     /// Whether to print the expected time.
     pub announced: bool,
+}
+
+impl RoundPlan {
+    /// The criterion for a figure of which higher or lower is better.
+    pub fn criterion(&self, better: Better) -> Criterion {
+        match self.catch {
+            Some(limit) => CatchLimit { better, ..limit }.criterion(),
+            None => criterion(self.threshold, better),
+        }
+    }
+
+    /// The strictest criterion for a figure of all commands.
+    pub fn strictest_criterion(&self, kind: &FigureKind) -> Criterion {
+        match self.thresholds.smallest(&kind.key) {
+            Some(threshold) => criterion(Some(threshold), kind.better),
+            None => self.criterion(kind.better),
+        }
+    }
 }
 
 /// A run of a command; round 0 is warm-up.
@@ -533,7 +557,8 @@ impl Runner<'_> {
     /// Whether the runs are precise enough. For several commands, see [`is_resolved`]. The figure of a single command
     /// must be known within 3 %.
     fn is_precise(&self) -> bool {
-        let (by, criterion) = (self.plan.by, self.plan.criterion);
+        let by = self.plan.by;
+        let criterion = self.plan.strictest_criterion(&self.kinds[by]);
         let command = &self.rounds.commands[self.plan.reference];
         let is_narrow = |values: &BySession| {
             estimate::from_runs(&values.concat())

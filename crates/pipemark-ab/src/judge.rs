@@ -64,7 +64,33 @@ pub fn allow_verdict(commands: usize, rounds: Option<u32>, sessions: u32) -> boo
     compared.is_ok_and(|all| all.iter().flatten().all(|comparison| comparison.judged().is_some()))
 }
 
-impl Judge<'_> {
+impl<'a> Judge<'a> {
+    /// Judges these rounds.
+    pub fn of(
+        entries: &'a [CommandEntry],
+        kinds: &'a [FigureKind],
+        plan: &'a RoundPlan,
+        rounds: &'a Rounds,
+    ) -> Judge<'a> {
+        let times: Vec<Vec<f64>> =
+            rounds.commands.iter().filter_map(|command| Some(command.by_session(0)?.concat())).collect();
+        let shell_start = ShellStart::of(&rounds.shell_starts, &times);
+        let own_memory = pipemark_sys::usage::Usage::now().peak_bytes as f64;
+        Judge { entries, kinds, plan, rounds, shell_start, own_memory }
+    }
+
+    /// The verdict on the command `at` by the figure `nth`, and its comparison with the reference. There is no
+    /// comparison if there is no ratio, or if the figure never varies.
+    pub fn verdict(&self, at: usize, nth: usize) -> (Option<Verdict>, Option<Comparison>) {
+        let judged = &self.judge(&self.kinds[nth], &self.values(nth), nth == self.plan.by)[at];
+        (judged.verdict, judged.comparison)
+    }
+
+    /// The comparison of [`Judge::verdict`].
+    pub fn comparison(&self, at: usize, nth: usize) -> Option<Comparison> {
+        self.verdict(at, nth).1
+    }
+
     /// The commands with all their figures.
     pub fn commands(&self) -> Vec<CommandResult> {
         let mut commands: Vec<CommandResult> =
@@ -82,7 +108,9 @@ impl Judge<'_> {
                 let estimate = if kind.key == TIME { self.shell_start.widened(estimate) } else { estimate };
                 let at_most = self.is_own_memory(kind, estimate.median);
                 let FigureVerdict { comparison, verdict, why, .. } = judged;
-                command.figures.insert(kind.key.clone(), FigureResult { estimate, at_most, comparison, verdict, why });
+                let threshold = self.threshold(at, kind);
+                let result = FigureResult { estimate, at_most, comparison, verdict, why, threshold };
+                command.figures.insert(kind.key.clone(), result);
             }
         }
         commands
@@ -129,6 +157,11 @@ impl Judge<'_> {
             Some(subtract(&values, off))
         };
         self.rounds.commands.iter().map(of).collect()
+    }
+
+    /// The threshold of `--thresholds` for a command's figure.
+    fn threshold(&self, at: usize, kind: &FigureKind) -> Option<f64> {
+        self.plan.thresholds.of(&self.entries[at].label, &kind.key)
     }
 
     fn is_own_memory(&self, kind: &FigureKind, median: f64) -> bool {
@@ -187,8 +220,9 @@ impl Judge<'_> {
             _ => Vec::new(),
         };
         let ends: Vec<Vec<Option<Comparison>>> = offs.iter().filter_map(|off| compared(*off)).collect();
-        if by {
-            let all = offs.iter().chain([&0.0]).map(|off| Ranking::of(&of(*off), base, criterion).ok());
+        // With thresholds of their own, commands are compared with the reference only.
+        if by && self.plan.thresholds.smallest(&kind.key).is_none() {
+            let all = offs.iter().chain([&0.0]).map(|off| Ranking::of_several(&of(*off), base, criterion, times).ok());
             if let Some(ranks) = all.collect::<Option<Vec<Ranking>>>().map(ranks_in_all) {
                 among.iter().zip(&ranks).for_each(|(at, rank)| judged[*at].rank = Some(*rank));
                 // Commands whose figures all equal those of the reference are tied with it.
@@ -206,6 +240,8 @@ impl Judge<'_> {
             let Some(comparison) = comparisons[nth] else { continue };
             let all = || ends.iter().filter_map(|other| other[nth]?.judged()).chain(comparison.judged());
             let interval = all().reduce(|one, other| (one.0.min(other.0), one.1.max(other.1)));
+            let own = self.threshold(*at, kind);
+            let criterion = own.map_or(criterion, |own| Criterion::with_threshold(kind.better, own));
             let comparison = match comparison.judged() {
                 Some(_) if !ends.is_empty() || own.is_some() => comparison.with_judged_interval(interval, criterion),
                 _ => comparison,

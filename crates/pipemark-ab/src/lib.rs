@@ -24,3 +24,4 @@ mod sheet;
 pub mod shell;
 mod shell_start;
 mod standard_error;
+mod thresholds;

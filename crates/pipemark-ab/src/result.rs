@@ -153,6 +153,9 @@ pub struct FigureResult {
     pub comparison: Option<Comparison>,
     /// The command's verdict on this figure; absent for the reference.
     pub verdict: Option<Verdict>,
+    /// The threshold of `--thresholds`, a fraction. `--fail-on` then also applies to this figure.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub threshold: Option<f64>,
     /// Why there is no clear verdict, and what would help; absent if the verdict is clear.
     pub why: Option<String>,
 }

@@ -326,8 +326,33 @@ fn notes(result: &AbResult, kinds: &[FigureKind], by: &FigureKind) -> Vec<Note> 
             notes.push(Note::new("!", Style::Caution, &format!("{}: {why}", command.label)));
         }
     }
-    notes.extend(conclusion(&result.commands, &result.reference, by).map(plain));
+    notes.extend(
+        match &result.catch {
+            Some(catch) => Some(catch.sentence.clone()),
+            None => conclusion(&result.commands, &result.reference, by),
+        }
+        .map(plain),
+    );
+    notes.extend(beyond_thresholds(result, kinds));
     notes
+}
+
+/// The figures that are worse by their own threshold, except the judged one.
+fn beyond_thresholds(result: &AbResult, kinds: &[FigureKind]) -> Vec<Note> {
+    let note = |command: &CommandResult, kind: &FigureKind| {
+        let figure = command.figures.get(&kind.key).filter(|_| kind.key != result.by)?;
+        let (threshold, comparison) = (figure.threshold?, figure.comparison?);
+        let text = format!(
+            "{}: {} {} %{}: worse; threshold {} %",
+            command.label,
+            kind.heading,
+            signed_percent(comparison.change),
+            shown_interval(&comparison).map_or_else(String::new, |interval| format!(" ({interval})")),
+            digits(threshold * 100.0)
+        );
+        (figure.verdict == Some(Verdict::Worse)).then(|| Note::new("!", Style::Failure, &text))
+    };
+    result.commands.iter().flat_map(|command| kinds.iter().filter_map(move |kind| note(command, kind))).collect()
 }
 
 fn confidence(result: &AbResult) -> &'static str {
