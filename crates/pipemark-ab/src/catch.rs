@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use pipemark_console::say;
 use pipemark_model::signed_percent;
-use pipemark_stats::catch::{Answer, CatchLimit, LOOKS, MIN_SESSIONS, looks, more_needed, smallest_limit};
+use pipemark_stats::catch::{CatchAnswer, CatchLimit, LOOKS, MIN_SESSIONS, looks, more_needed, smallest_limit};
 use pipemark_stats::compare::Comparison;
 use pipemark_stats::estimate::median;
 use pipemark_stats::verdict::Verdict;
@@ -43,7 +43,7 @@ pub struct Catching<'a> {
     looks: Option<Vec<usize>>,
     /// Whether the first sessions were so noisy that others probably won't decide.
     too_noisy: bool,
-    decided: (Answer, Option<String>),
+    decided: (CatchAnswer, Option<String>),
 }
 
 impl<'a> Catching<'a> {
@@ -55,7 +55,7 @@ impl<'a> Catching<'a> {
         quiet: bool,
     ) -> Option<Catching<'a>> {
         let limit = plan.catch?;
-        let decided = (Answer::Undecided, None);
+        let decided = (CatchAnswer::Undecided, None);
         Some(Catching { entries, kinds, plan, limit, quiet, looks: None, too_noisy: false, decided })
     }
 
@@ -75,7 +75,7 @@ impl<'a> Catching<'a> {
             return false;
         }
         self.decided = self.decide(&judge, rounds, is_last || self.too_noisy);
-        is_last || self.decided.0 != Answer::Undecided
+        is_last || self.decided.0 != CatchAnswer::Undecided
     }
 
     /// Plans when to judge, and says if the sessions that fit in the budget probably won't decide.
@@ -144,19 +144,19 @@ impl<'a> Catching<'a> {
     }
 
     /// The answer, and the key of the figure that gave it. If `others`, figures other than time may give it.
-    fn decide(&self, judge: &Judge, rounds: &Rounds, others: bool) -> (Answer, Option<String>) {
+    fn decide(&self, judge: &Judge, rounds: &Rounds, others: bool) -> (CatchAnswer, Option<String>) {
         let by = self.plan.by;
         let answer = match judge.verdict(self.other(), by) {
             // A figure that never varies has no interval.
-            (Some(Verdict::Same), None) => Answer::Passed,
+            (Some(Verdict::Same), None) => CatchAnswer::Passed,
             (_, comparison) => self.limit.answer(comparison.and_then(judged_by_session)),
         };
         let found_by = match answer {
-            Answer::Undecided if others && self.may_use_others() => self.caught_by_others(judge, rounds),
-            Answer::Undecided => None,
-            Answer::Caught | Answer::Passed => return (answer, Some(self.kinds[by].key.clone())),
+            CatchAnswer::Undecided if others && self.may_use_others() => self.caught_by_others(judge, rounds),
+            CatchAnswer::Undecided => None,
+            CatchAnswer::Caught | CatchAnswer::Passed => return (answer, Some(self.kinds[by].key.clone())),
         };
-        found_by.map_or((Answer::Undecided, None), |at| (Answer::Caught, Some(self.kinds[at].key.clone())))
+        found_by.map_or((CatchAnswer::Undecided, None), |at| (CatchAnswer::Caught, Some(self.kinds[at].key.clone())))
     }
 
     fn may_use_others(&self) -> bool {
@@ -179,7 +179,8 @@ impl<'a> Catching<'a> {
             let Some(comparison) = judge.comparison(self.other(), *at) else { return false };
             let Some((low, high)) = judged_by_session(comparison) else { return false };
             let Some(share) = self.share_of_time(&rounds.commands[self.plan.reference], *at) else { return false };
-            comparison.change * share <= most && self.limit.answer(Some((low * share, high * share))) == Answer::Caught
+            comparison.change * share <= most
+                && self.limit.answer(Some((low * share, high * share))) == CatchAnswer::Caught
         };
         OTHER_FIGURES.iter().filter_map(|key| self.figure(key)).find(caught)
     }
@@ -199,7 +200,7 @@ impl<'a> Catching<'a> {
     pub fn result(&self, rounds: &Rounds, judge: &Judge, commands: &[CommandResult]) -> CatchResult {
         let comparison = judge.comparison(self.other(), self.plan.by);
         let sessions = sessions(rounds);
-        let (answer, by) = if rounds.interrupted { (Answer::Undecided, None) } else { self.decided.clone() };
+        let (answer, by) = if rounds.interrupted { (CatchAnswer::Undecided, None) } else { self.decided.clone() };
         let kinds = [self.plan.by, by.as_deref().and_then(|by| self.figure(by)).unwrap_or(self.plan.by)];
         let mut result = CatchResult {
             limit: self.limit.limit,
@@ -209,7 +210,7 @@ impl<'a> Catching<'a> {
             by,
             smallest_limit: comparison.and_then(|comparison| smallest_limit(&comparison, LOOKS, sessions)),
             budget_needed_s: comparison
-                .filter(|_| answer == Answer::Undecided)
+                .filter(|_| answer == CatchAnswer::Undecided)
                 .and_then(|comparison| self.longer_budget(&comparison, sessions))
                 .map(|longer| longer.as_secs()),
         };
@@ -265,15 +266,15 @@ fn sentence(catch: &CatchResult, commands: &[CommandResult], reference: &str, ki
     let limit = percent(catch.limit);
     let compared = format!("{} compared with {reference}", other.label);
     match catch.answer {
-        Answer::Caught if decided.key == by.key => format!("Caught: {compared}: {}; limit {limit} %", changed(by)),
-        Answer::Caught => format!(
+        CatchAnswer::Caught if decided.key == by.key => format!("Caught: {compared}: {}; limit {limit} %", changed(by)),
+        CatchAnswer::Caught => format!(
             "Caught by {}: {compared}: {}; limit {limit} %; too noisy to decide by {}",
             decided.heading,
             changed(decided),
             changed(by)
         ),
-        Answer::Passed => format!("Passed: {compared}: {}; limit {limit} %", changed(by)),
-        Answer::Undecided => {
+        CatchAnswer::Passed => format!("Passed: {compared}: {}; limit {limit} %", changed(by)),
+        CatchAnswer::Undecided => {
             let needed = catch.budget_needed_s.map(Duration::from_secs).map(budget_text);
             let needed = match (needed, catch.smallest_limit) {
                 (Some(needed), _) => format!("; use about --budget {needed}"),
@@ -358,7 +359,7 @@ mod tests {
         catching.result(&rounds, &judge, &judge.commands())
     }
 
-    fn answer(case: &Case) -> (Answer, Option<String>) {
+    fn answer(case: &Case) -> (CatchAnswer, Option<String>) {
         let result = decide(case);
         (result.answer, result.by)
     }
@@ -366,32 +367,32 @@ mod tests {
     #[test]
     fn quiet_time_decides() {
         let by_time = Some(TIME.to_owned());
-        assert_eq!(answer(&EQUAL), (Answer::Passed, by_time.clone()));
-        assert_eq!(answer(&Case { time: 1.05, ..EQUAL }), (Answer::Passed, by_time.clone()));
-        assert_eq!(answer(&Case { time: 1.1, ..EQUAL }), (Answer::Caught, by_time.clone()));
+        assert_eq!(answer(&EQUAL), (CatchAnswer::Passed, by_time.clone()));
+        assert_eq!(answer(&Case { time: 1.05, ..EQUAL }), (CatchAnswer::Passed, by_time.clone()));
+        assert_eq!(answer(&Case { time: 1.1, ..EQUAL }), (CatchAnswer::Caught, by_time.clone()));
         // Time includes everything, so other figures don't count.
-        assert_eq!(answer(&Case { cpu: 1.5, faults: 3.0, ..EQUAL }), (Answer::Passed, by_time));
+        assert_eq!(answer(&Case { cpu: 1.5, faults: 3.0, ..EQUAL }), (CatchAnswer::Passed, by_time));
     }
 
     #[test]
     fn other_figures_may_catch_but_never_pass() {
         let noisy = Case { noise: 0.9, ..EQUAL };
         let result = decide(&noisy);
-        assert_eq!((result.answer, result.by.as_deref()), (Answer::Undecided, None), "{}", result.sentence);
+        assert_eq!((result.answer, result.by.as_deref()), (CatchAnswer::Undecided, None), "{}", result.sentence);
         let caught = decide(&Case { cpu: 1.1, time: 1.1, ..noisy });
-        assert_eq!((caught.answer, caught.by.as_deref()), (Answer::Caught, Some(CPU)), "{}", caught.sentence);
+        assert_eq!((caught.answer, caught.by.as_deref()), (CatchAnswer::Caught, Some(CPU)), "{}", caught.sentence);
         assert!(
             caught.sentence.starts_with("Caught by CPU time: B compared with A: CPU time +10"),
             "{}",
             caught.sentence
         );
         // A twentieth of the time is computed, so 10 % more of that is nothing.
-        assert_eq!(answer(&Case { cpu: 1.1, computes: 0.05, ..noisy }).0, Answer::Undecided);
+        assert_eq!(answer(&Case { cpu: 1.1, computes: 0.05, ..noisy }).0, CatchAnswer::Undecided);
         // Faults cost time only if there are very many.
-        assert_eq!(answer(&Case { faults: 2.0, ..noisy }).0, Answer::Undecided);
-        assert_eq!(answer(&Case { faults: 8.0, time: 1.1, ..noisy }), (Answer::Caught, Some(FAULTS.to_owned())));
+        assert_eq!(answer(&Case { faults: 2.0, ..noisy }).0, CatchAnswer::Undecided);
+        assert_eq!(answer(&Case { faults: 8.0, time: 1.1, ..noisy }), (CatchAnswer::Caught, Some(FAULTS.to_owned())));
         // More CPU time in less time: the command uses more CPUs.
-        assert_eq!(answer(&Case { cpu: 1.6, time: 0.6, ..noisy }).0, Answer::Passed);
+        assert_eq!(answer(&Case { cpu: 1.6, time: 0.6, ..noisy }).0, CatchAnswer::Passed);
     }
 
     #[test]

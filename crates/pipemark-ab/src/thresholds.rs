@@ -27,7 +27,7 @@ pub struct Thresholds {
 
 #[derive(Deserialize)]
 #[serde(untagged)]
-enum Entry {
+enum ThresholdEntry {
     Threshold(String),
     Command(BTreeMap<String, String>),
 }
@@ -48,7 +48,7 @@ impl Thresholds {
     }
 
     fn parse(text: &str, figures: &[&str]) -> Result<Thresholds, String> {
-        let entries: BTreeMap<String, Entry> =
+        let entries: BTreeMap<String, ThresholdEntry> =
             toml::from_str(text).map_err(|error| error.to_string().trim_end().replace('\n', " "))?;
         let read = |figure: &str, text: &str| {
             if !figures.contains(&figure) {
@@ -60,10 +60,10 @@ impl Thresholds {
         let mut thresholds = Thresholds::default();
         for (name, entry) in entries {
             match entry {
-                Entry::Threshold(text) => {
+                ThresholdEntry::Threshold(text) => {
                     thresholds.of_all.insert(name.clone(), read(&name, &text)?);
                 }
-                Entry::Command(own) => {
+                ThresholdEntry::Command(own) => {
                     let own = own.into_iter().map(|(figure, text)| Ok((figure.clone(), read(&figure, &text)?)));
                     thresholds.of_commands.insert(name, own.collect::<Result<_, String>>()?);
                 }

@@ -30,7 +30,7 @@ const SHARE: f64 = 2.0 / 3.0;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
-pub enum Answer {
+pub enum CatchAnswer {
     /// The command is slower by more than two thirds of the limit.
     Caught,
     /// The command isn't slower by the limit or more.
@@ -39,7 +39,7 @@ pub enum Answer {
     Undecided,
 }
 
-named!(Answer: Caught Passed Undecided);
+named!(CatchAnswer: Caught Passed Undecided);
 
 /// A limit for changes for the worse.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -57,16 +57,16 @@ impl CatchLimit {
     }
 
     /// The answer for the interval of a change, whose ends are fractions. Without an interval, it is undecided.
-    pub fn answer(self, interval: Option<(f64, f64)>) -> Answer {
-        let Some((low, high)) = interval else { return Answer::Undecided };
+    pub fn answer(self, interval: Option<(f64, f64)>) -> CatchAnswer {
+        let Some((low, high)) = interval else { return CatchAnswer::Undecided };
         let (least, most) = match self.better {
             Better::Lower | Better::Neither => (low, high),
             Better::Higher => (-high, -low),
         };
         match least > self.limit * SHARE {
-            true => Answer::Caught,
-            false if most < self.limit => Answer::Passed,
-            false => Answer::Undecided,
+            true => CatchAnswer::Caught,
+            false if most < self.limit => CatchAnswer::Passed,
+            false => CatchAnswer::Undecided,
         }
     }
 
@@ -137,12 +137,12 @@ mod tests {
     #[test]
     fn a_narrow_interval_always_decides() {
         for (low, high, answer) in [
-            (0.08, 0.12, Answer::Caught),
-            (0.068, 0.095, Answer::Caught),
-            (0.05, 0.09, Answer::Passed),
-            (-0.5, -0.3, Answer::Passed),
-            (-0.13, 0.16, Answer::Undecided),
-            (0.06, 0.11, Answer::Undecided),
+            (0.08, 0.12, CatchAnswer::Caught),
+            (0.068, 0.095, CatchAnswer::Caught),
+            (0.05, 0.09, CatchAnswer::Passed),
+            (-0.5, -0.3, CatchAnswer::Passed),
+            (-0.13, 0.16, CatchAnswer::Undecided),
+            (0.06, 0.11, CatchAnswer::Undecided),
         ] {
             assert_eq!(TEN.answer(Some((low, high))), answer, "{low} {high}");
             let higher = CatchLimit { better: Better::Higher, ..TEN };
@@ -150,9 +150,9 @@ mod tests {
         }
         for percent in 0..200 {
             let low = f64::from(percent) / 1000.0;
-            assert_ne!(TEN.answer(Some((low, low + 0.033))), Answer::Undecided, "{low}");
+            assert_ne!(TEN.answer(Some((low, low + 0.033))), CatchAnswer::Undecided, "{low}");
         }
-        assert_eq!(TEN.answer(None), Answer::Undecided);
+        assert_eq!(TEN.answer(None), CatchAnswer::Undecided);
     }
 
     #[test]
@@ -178,7 +178,7 @@ mod tests {
     }
 
     /// The answer after up to 40 sessions, and whether the forecast from five sessions was that they decide.
-    fn simulate(change: f64, noise: f64, random: &mut SplitMix64) -> (Answer, bool) {
+    fn simulate(change: f64, noise: f64, random: &mut SplitMix64) -> (CatchAnswer, bool) {
         let mut sides: [BySession; 2] = Default::default();
         let (mut planned, mut resolves) = (vec![], true);
         for made in 1..=40 {
@@ -192,12 +192,12 @@ mod tests {
             }
             if planned.contains(&made) {
                 let answer = TEN.answer(compared().judged());
-                if answer != Answer::Undecided {
+                if answer != CatchAnswer::Undecided {
                     return (answer, resolves);
                 }
             }
         }
-        (Answer::Undecided, resolves)
+        (CatchAnswer::Undecided, resolves)
     }
 
     #[test]
@@ -208,8 +208,9 @@ mod tests {
             [(0.005, [50, 50]), (0.03, [49, 50]), (0.1, [25, 48]), (0.3, [0, 0])]
         {
             let mut count = |change: f64| {
-                let answers: Vec<Answer> = (0..50).map(|_| simulate(change, noise, &mut random).0).collect();
-                [Answer::Caught, Answer::Passed].map(|wanted| answers.iter().filter(|one| **one == wanted).count())
+                let answers: Vec<CatchAnswer> = (0..50).map(|_| simulate(change, noise, &mut random).0).collect();
+                [CatchAnswer::Caught, CatchAnswer::Passed]
+                    .map(|wanted| answers.iter().filter(|one| **one == wanted).count())
             };
             let [equal, half, limit] = [0.0, 0.05, 0.1].map(&mut count);
             assert!(limit[0] >= least_caught && equal[1] >= least_passed, "{noise}: {equal:?} {limit:?}");
