@@ -19,6 +19,7 @@ use pipemark_stats::estimate;
 use pipemark_stats::order::shuffle;
 use pipemark_stats::ranking::{BySession, is_resolved};
 use pipemark_stats::verdict::Criterion;
+use pipemark_sys::own_memory::OwnMemory;
 
 use crate::cold::{ColdPages, drop_all};
 use crate::commands::CommandEntry;
@@ -140,6 +141,8 @@ pub struct Rounds {
     pub cold: Option<ColdPages>,
     /// The duration of a round.
     pub round_time: Duration,
+    /// The most memory of pipemark, in bytes, that the kernel may have counted in the peak of a command.
+    pub own_memory: u64,
     /// Whether the user interrupted the measurement. Only complete rounds are then kept.
     pub interrupted: bool,
     /// Whether a `--cleanup` failed. The error has been printed.
@@ -208,6 +211,7 @@ pub fn run_rounds(
         rounds,
         kept: kinds.iter().any(FigureKind::is_printed),
         messages: Messages::new(entries.len()),
+        own_memory: OwnMemory::new(),
         complete: Vec::new(),
         set_up: 0,
         interrupted: false,
@@ -237,6 +241,7 @@ struct Runner<'a> {
     /// Whether the commands' output is kept, to read figures from it.
     kept: bool,
     messages: Messages,
+    own_memory: OwnMemory,
     /// For each command, the number of its runs in complete rounds.
     complete: Vec<usize>,
     /// The number of commands whose setup was started. The others are not cleaned up.
@@ -431,6 +436,7 @@ impl Runner<'_> {
             self.rounds.cold = Some(drop_all(&self.plan.cold, self.rounds.cold.unwrap_or_default())?);
         }
         let mut printed = Default::default();
+        self.rounds.own_memory = self.rounds.own_memory.max(self.own_memory.lower());
         let ran = entry.command.run(self.conditions, self.mode(session, hashed), self.interrupt, &mut printed);
         // A standard error that figures are read from is shown only if the run failed.
         if !self.kept || ran.is_err() {

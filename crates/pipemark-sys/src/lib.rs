@@ -1,6 +1,6 @@
 //! The system calls of `pipemark` that need unsafe code and move no bytes: how the program starts ([`mod@start`],
 //! [`allocator`]), [`signals`], the resources that processes used ([`usage`]), children ([`reap`]), threads with their own
-//! descriptors ([`own_descriptors`]) and the cached pages of files ([`file_cache`]). Linux only.
+//! descriptors ([`own_descriptors`]), this process's memory ([`own_memory`]) and the cached pages of files ([`file_cache`]). Linux only.
 //!
 //! The crate depends on no other crate of pipemark, so each of them may use it.
 //!
@@ -15,6 +15,7 @@
 pub mod allocator;
 pub mod file_cache;
 pub mod own_descriptors;
+pub mod own_memory;
 pub mod reap;
 pub mod signals;
 pub mod start;
