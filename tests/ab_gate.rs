@@ -1,5 +1,7 @@
 //! `pipemark ab` as a gate: `--catch`, `--bisect`, `--thresholds`, and comparisons with saved sessions.
 
+use std::os::unix::fs::PermissionsExt;
+
 use crate::program::{ProgramOutput, pipemark};
 
 fn ab(words: &[&str]) -> ProgramOutput {
@@ -29,8 +31,8 @@ fn a_limit_has_three_answers_each_with_its_code() {
     let (answer, said, _) = catch("1%", "1ms", ["sleep 0.01", "sleep 0.01"]);
     assert_eq!(answer, "undecided");
     assert!(said.contains("too few runs to decide about 1 %: 1 of each command fit in --budget 1ms"), "{said}");
-    for words in [&["--catch", "5%", "--runs", "9"][..], &["--catch", "5%", "true"], &["--catch", "0%"]] {
-        let ended = ab(&[words, &["--", "true"]].concat());
+    for words in [&["5%", "--runs", "9", "--", "true"][..], &["5%"], &["0%", "--", "true"]] {
+        let ended = ab(&[&["--catch"], words, &["--", "true"]].concat());
         assert_eq!(ended.code(), Some(2), "{words:?}: {}", ended.stderr);
     }
 }
@@ -89,4 +91,85 @@ fn a_file_has_thresholds_of_commands_and_figures() {
     assert_eq!(result["commands"][1]["figures"]["written"]["verdict"], "same");
     let ended = compare("[long]\nmemry = \"1%\"\n");
     assert!(ended.code() == Some(2) && ended.stderr.contains("did you mean memory?"), "{}", ended.stderr);
+}
+
+/// A history in a directory of its own, and a script to measure.
+struct SavedSessions(tempfile::TempDir);
+
+impl SavedSessions {
+    fn new() -> SavedSessions {
+        SavedSessions(tempfile::tempdir().unwrap())
+    }
+
+    fn path(&self, name: &str) -> String {
+        self.0.path().join(name).to_str().unwrap().to_owned()
+    }
+
+    fn ab(&self, words: &[&str]) -> ProgramOutput {
+        let common = ["--db", &self.path("h.db"), "--sessions", "3", "--runs", "2", "--shell", "none", "--json", "-"];
+        ab(&[&common, words].concat())
+    }
+}
+
+#[test]
+fn a_command_is_compared_with_sessions_saved_earlier() {
+    let saved = SavedSessions::new();
+    let ended = saved.ab(&["--baseline", "main", "--", "true"]);
+    assert!(ended.code() == Some(2) && ended.stderr.contains("there is no history"), "{}", ended.stderr);
+    let measure = |words: &[&str]| saved.ab(&[words, &["--name", "tool", "--", "sleep 0.02"]].concat());
+    let ended = measure(&["--save", "main"]);
+    assert!(ended.code() == Some(0) && ended.stderr.contains("saved as run 1: main"), "{}", ended.stderr);
+    let slower = ["--baseline", "main", "--fail-on", "worse", "--name", "tool", "--", "sleep 0.2"];
+    let ended = saved.ab(&slower);
+    assert_eq!(ended.code(), Some(10), "{}{}", ended.stdout, ended.stderr);
+    let result: serde_json::Value = serde_json::from_str(&ended.stdout).unwrap();
+    let time = &result["commands"][0]["figures"]["time"];
+    assert_eq!((&result["baseline"], &time["comparison"]["base_sessions"]), (&"main".into(), &3.into()));
+    assert!(time["saved"]["median"].as_f64().unwrap() >= 20e6 && time["saved"]["runs"] == 6, "{time}");
+    // A command that wasn't saved has no verdict.
+    let ended = saved.ab(&["--baseline", "main", "--fail-on", "no-verdict", "--name", "other", "--", "true"]);
+    assert!(
+        ended.code() == Some(15) && ended.stdout.contains("this command was not saved as 'main'"),
+        "{}",
+        ended.stdout
+    );
+    // Too few sessions can never fail.
+    let few = ["--baseline", "main", "--sessions", "2", "--fail-on", "worse", "--name", "tool", "--", "true"];
+    let ended = ab(&[&["--db", &saved.path("h.db")], &few[..]].concat());
+    assert!(ended.code() == Some(2) && ended.stderr.contains("too few for a verdict"), "{}", ended.stderr);
+    let shown = pipemark(&["history", "show", "1", "--db", &saved.path("h.db")]);
+    assert!(shown.code() == Some(0) && shown.stdout.contains("tool"), "{}{}", shown.stdout, shown.stderr);
+}
+
+#[test]
+fn sessions_of_another_machine_or_version_are_named_and_not_compared() {
+    let saved = SavedSessions::new();
+    let script = saved.path("tool");
+    let write = |text: &str| {
+        std::fs::write(&script, format!("#!/bin/sh\n{text}\n")).unwrap();
+        std::fs::set_permissions(&script, PermissionsExt::from_mode(0o755)).unwrap();
+    };
+    write("sleep 0.02");
+    assert_eq!(saved.ab(&["--save", "main", "--", &script]).code(), Some(0));
+    let exported = pipemark(&["history", "export", "1", "--db", &saved.path("h.db")]).stdout;
+    let mut document: serde_json::Value = serde_json::from_str(&exported).unwrap();
+    assert_eq!(document["commands"][0]["sessions"].as_array().unwrap().len(), 3);
+    document["host"]["name"] = "elsewhere".into();
+    document["label"] = "other".into();
+    document["started"] = "2026-01-01T00:00:00Z".into();
+    std::fs::write(saved.path("other.json"), document.to_string()).unwrap();
+    let imported = pipemark(&["history", "import", &saved.path("other.json"), "--db", &saved.path("h.db")]);
+    assert_eq!(imported.code(), Some(0), "{}", imported.stderr);
+    let ended = saved.ab(&["--baseline", "other", "--", &script]);
+    assert_eq!(ended.code(), Some(2), "{}", ended.stderr);
+    assert!(ended.stderr.contains("was measured on another machine, elsewhere ("), "{}", ended.stderr);
+    // The latest version is the one that counts.
+    write("sleep 0.2");
+    assert_eq!(saved.ab(&["--save", "main", "--", &script]).code(), Some(0));
+    let ended = saved.ab(&["--baseline", "main", "--", &script]);
+    let result: serde_json::Value = serde_json::from_str(&ended.stdout).expect(&ended.stderr);
+    let saved_time = result["commands"][0]["figures"]["time"]["saved"]["median"].as_f64().unwrap();
+    assert!(saved_time >= 200e6, "{saved_time}");
+    let text = result["warnings"].to_string();
+    assert!(text.contains("not with 3 sessions of others"), "{text}");
 }

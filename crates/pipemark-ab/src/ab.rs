@@ -16,11 +16,12 @@ use pipemark_console::{
     destination, exit, github, say, say_error,
 };
 use pipemark_entrants::PrintedFigure;
-use pipemark_model::{Capacity, counted, neutral, parse_duration};
-use pipemark_stats::catch::{Answer, CatchLimit};
+use pipemark_model::{Capacity, Document, counted, neutral, parse_duration};
+use pipemark_stats::catch::{CatchAnswer, CatchLimit};
 use pipemark_stats::compare::MAX_RUNS;
 use pipemark_stats::verdict::Verdict;
 
+use crate::baseline::{Baseline, MIN_SESSIONS_TOGETHER, SavedMeasurements, saved_command};
 use crate::catch::Catching;
 use crate::commands::{CommandEntry, MAX_WITHOUT_YES, TypedCommands, entries, reference};
 use crate::conditions::{RunConditions, cpu_list};
@@ -51,6 +52,8 @@ pub struct AbOptions {
     rounds: RoundOptions,
     #[command(flatten)]
     judging: JudgingOptions,
+    #[command(flatten)]
+    saved: SavedOptions,
     #[command(flatten)]
     output: AbOutputOptions,
 }
@@ -200,6 +203,24 @@ struct JudgingOptions {
     fail_on: Vec<FailOnCommand>,
 }
 
+/// Options for measurements that the history keeps.
+#[derive(Debug, Clone, Args)]
+#[command(next_help_heading = "History")]
+struct SavedOptions {
+    /// Save the figures of all runs in the history under NAME, as sessions to compare later measurements with
+    #[arg(long, value_name = "NAME")]
+    save: Option<String>,
+    /// Compare each command with the sessions that --save NAME saved on this machine
+    ///
+    /// A command is found by its --name, or else by its text. A verdict needs six sessions, saved and new together, such
+    /// as --sessions 5 for both.
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["catch", "reference"])]
+    baseline: Option<String>,
+    /// History file [default: pipemark/history.db in $XDG_DATA_HOME or ~/.local/share]
+    #[arg(long, value_name = "FILE", value_parser = PathBufValueParser::new())]
+    db: Option<PathBuf>,
+}
+
 /// Options for the destinations of results.
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Output")]
@@ -247,8 +268,8 @@ fn variable(text: &str) -> Result<(String, String), String> {
 }
 
 /// Runs and judges the commands, and writes the results.
-pub fn run(options: &AbOptions) -> VerbResult {
-    let ended = run_and_judge(options);
+pub fn run(options: &AbOptions, history: &dyn SavedMeasurements) -> VerbResult {
+    let ended = run_and_judge(options, history);
     if options.judging.bisect { ended.map_err(|error| error.map_code(bisect_code)) } else { ended }
 }
 
@@ -263,13 +284,20 @@ fn bisect_code(code: u8) -> u8 {
     }
 }
 
-fn run_and_judge(options: &AbOptions) -> VerbResult {
+fn run_and_judge(options: &AbOptions, history: &dyn SavedMeasurements) -> VerbResult {
     let targets = options.output.targets();
     targets.check()?;
     let plan = AbPlan::of(options)?;
     targets.check_files()?;
     let lines = options.output.json_lines.as_ref().map(JsonLines::open).transpose()?;
-    let (result, cleanup_failed) = plan.measure(options, lines)?;
+    let baseline = plan.baseline(options, history)?;
+    let (result, cleanup_failed) = plan.measure(options, baseline.as_ref(), lines)?;
+    if let Some(name) = options.saved.save.as_ref().filter(|_| !result.interrupted) {
+        let saved = history.save(options.saved.db.as_deref(), plan.document(name, &result));
+        if let Some(run) = saved.filter(|_| !options.output.export.quiet) {
+            say(format_args!("saved as run {run}: {}", neutral(name)));
+        }
+    }
     let sheet = commands_sheet(&result, &plan.kinds, options.output.all);
     let json = serde_json::to_string(&result)?;
     targets.write(|format| match format {
@@ -298,11 +326,11 @@ fn run_and_judge(options: &AbOptions) -> VerbResult {
 }
 
 /// The verdict whose exit code an answer of `--catch` has; `None` if the command passed.
-fn failing_answer(answer: Answer) -> Option<FailOnCommand> {
+fn failing_answer(answer: CatchAnswer) -> Option<FailOnCommand> {
     match answer {
-        Answer::Passed => None,
-        Answer::Caught => Some(FailOnCommand::Verdict(Verdict::Worse)),
-        Answer::Undecided => Some(FailOnCommand::Verdict(Verdict::Inconclusive)),
+        CatchAnswer::Passed => None,
+        CatchAnswer::Caught => Some(FailOnCommand::Verdict(Verdict::Worse)),
+        CatchAnswer::Undecided => Some(FailOnCommand::Verdict(Verdict::Inconclusive)),
     }
 }
 
@@ -315,16 +343,20 @@ fn most_urgent_verdict(result: &AbResult, fail_on: &[FailOnCommand]) -> Option<F
     FailOnCommand::ALL.into_iter().find(|what| fail_on.contains(what) && happened(what))
 }
 
+/// Whether a choice of `--fail-on` can only fail if there is a verdict.
+fn needs_verdict(what: &FailOnCommand) -> bool {
+    match what {
+        FailOnCommand::Verdict(verdict) => *verdict != Verdict::Inconclusive,
+        FailOnCommand::NoVerdict => false,
+    }
+}
+
 /// Refuses a `--fail-on` that can never fail, because there will be no verdict.
 fn refuse_impossible_fail_on(
     fail_on: &[FailOnCommand],
     commands: usize,
     rounds: &RoundOptions,
 ) -> Result<(), ExitError> {
-    let needs_verdict = |what: &FailOnCommand| match what {
-        FailOnCommand::Verdict(verdict) => *verdict != Verdict::Inconclusive,
-        FailOnCommand::NoVerdict => false,
-    };
     if fail_on.is_empty() || !fail_on.iter().all(needs_verdict) || allow_verdict(commands, rounds.runs, rounds.sessions)
     {
         return Ok(());
@@ -413,7 +445,8 @@ impl AbPlan {
             _ => {}
         }
         let entries = entries(&typed)?;
-        if entries.len() == 1 && (!judging.fail_on.is_empty() || judging.threshold.is_some()) {
+        let alone = entries.len() == 1 && options.saved.baseline.is_none();
+        if alone && (!judging.fail_on.is_empty() || judging.threshold.is_some()) {
             return Err(ExitError::usage("--fail-on and --threshold need at least two commands: -- 'A' -- 'B'"));
         }
         if judging.catch.is_some() && entries.len() != 2 {
@@ -426,7 +459,9 @@ impl AbPlan {
         if judging.catch == Some(0.0) {
             return Err(ExitError::usage("--catch 0% can't be decided; use --catch 1% or more"));
         }
-        refuse_impossible_fail_on(&judging.fail_on, entries.len(), rounds)?;
+        if options.saved.baseline.is_none() {
+            refuse_impossible_fail_on(&judging.fail_on, entries.len(), rounds)?;
+        }
         let kinds = kinds(&judging.figure);
         let by = place(&kinds, &judging.by)?;
         let budget = Duration::from_secs(match rounds.sessions {
@@ -473,8 +508,47 @@ impl AbPlan {
         })
     }
 
+    /// The saved sessions of `--baseline`; `None` without it.
+    fn baseline(&self, options: &AbOptions, history: &dyn SavedMeasurements) -> Result<Option<Baseline>, ExitError> {
+        let Some(name) = &options.saved.baseline else { return Ok(None) };
+        let saved = history.load(options.saved.db.as_deref(), name)?;
+        let baseline = Baseline::of(name, saved, &pipemark_host::survey())?;
+        let sessions = baseline.sessions(&self.entries);
+        let enough = sessions + self.rounds.sessions as usize >= MIN_SESSIONS_TOGETHER;
+        let fail_on = &options.judging.fail_on;
+        if !fail_on.is_empty() && fail_on.iter().all(needs_verdict) && !enough {
+            return Err(ExitError::usage(format_args!(
+                "'{}' has {} of these commands, too few for a verdict with --sessions {}; use --sessions 5 for both, or \
+                 add no-verdict to --fail-on",
+                neutral(name),
+                counted(sessions, "session"),
+                self.rounds.sessions
+            )));
+        }
+        Ok(Some(baseline))
+    }
+
+    /// The result as a document of the history.
+    fn document(&self, name: &str, result: &AbResult) -> Document {
+        let shell_start = result.shell_start.filter(|_| result.shell_start_taken_off).map(|start| start.median);
+        let ran = self.entries.iter().zip(&result.commands).filter(|(_, command)| command.failed.is_none());
+        Document {
+            suite: "ab".to_owned(),
+            title: result.commands.iter().map(|command| neutral(&command.command)).collect::<Vec<_>>().join("; "),
+            label: Some(name.to_owned()),
+            host: pipemark_host::survey(),
+            commands: ran.map(|(entry, command)| saved_command(entry, command, shell_start)).collect(),
+            ..Document::default()
+        }
+    }
+
     /// Measures, and returns the result and whether a `--cleanup` failed.
-    fn measure(&self, options: &AbOptions, mut lines: Option<JsonLines>) -> Result<(AbResult, bool), ExitError> {
+    fn measure(
+        &self,
+        options: &AbOptions,
+        baseline: Option<&Baseline>,
+        mut lines: Option<JsonLines>,
+    ) -> Result<(AbResult, bool), ExitError> {
         let interrupt = catch_interrupts()?;
         if self.rounds.announced {
             let least = if self.rounds.rounds.is_some() { "" } else { "at least " };
@@ -512,7 +586,14 @@ impl AbPlan {
         }
         let after = pipemark_host::Reading::now();
         let judge = Judge::of(&self.entries, &self.kinds, &self.rounds, &rounds);
-        let commands = judge.commands();
+        let mut commands = judge.commands();
+        let mut warnings: Vec<String> =
+            pipemark_host::warnings(&host, &before, &after).iter().map(ToString::to_string).collect();
+        if let Some(baseline) = baseline {
+            let start = judge.shell_start.subtracted().map(|[median, ..]| median);
+            let criterion = |at: usize, kind: &FigureKind| judge.criterion(at, kind);
+            warnings.extend(baseline.judge(&self.entries, &self.kinds, &mut commands, start, &criterion));
+        }
         let info = |kind: &FigureKind| FigureInfo {
             key: kind.key.clone(),
             unit: kind.unit.name().to_owned(),
@@ -538,11 +619,12 @@ impl AbPlan {
             by: options.judging.by.clone(),
             criterion: self.rounds.criterion(self.kinds[self.rounds.by].better),
             catch: catching.map(|catching| catching.result(&rounds, &judge, &commands)),
+            baseline: options.saved.baseline.clone(),
             reference: self.entries[self.rounds.reference].label.clone(),
             figures: self.kinds.iter().map(info).collect(),
             commands,
             interrupted: rounds.interrupted,
-            warnings: pipemark_host::warnings(&host, &before, &after).iter().map(ToString::to_string).collect(),
+            warnings,
         };
         Ok((result, cleanup_failed))
     }

@@ -66,18 +66,37 @@ fn judged<'a>(command: &'a CommandResult, by: &FigureKind) -> Option<&'a FigureR
     command.figures.get(&by.key)
 }
 
+/// The conclusion of a comparison with the sessions that were saved as `name`; `None` if nothing was compared.
+pub fn compared_with_saved(commands: &[CommandResult], name: &str, by: &FigureKind) -> Option<String> {
+    if let [one] = commands {
+        return against(one, name, by);
+    }
+    let labels = |wanted: Verdict| {
+        let own = commands.iter().filter(|one| judged(one, by).and_then(|figure| figure.verdict) == Some(wanted));
+        let own: Vec<&str> = own.map(|one| one.label.as_str()).collect();
+        (!own.is_empty()).then(|| format!("{}: {}", wanted.name(), own.join(", ")))
+    };
+    let all = [Verdict::Worse, Verdict::Better, Verdict::Same, Verdict::Inconclusive].into_iter().filter_map(labels);
+    let all: Vec<String> = all.collect();
+    (!all.is_empty()).then(|| format!("{} compared with {name}: {}", by.heading, all.join("; ")))
+}
+
 fn against_reference(command: &CommandResult, reference: &CommandResult, by: &FigureKind) -> Option<String> {
+    against(command, &reference.label, by)
+}
+
+fn against(command: &CommandResult, reference: &str, by: &FigureKind) -> Option<String> {
     let figure = judged(command, by)?;
     let (comparison, verdict) = (figure.comparison?, figure.verdict?);
     match by.key == TIME {
-        true => time_sentence(&reference.label, &command.label, &comparison, verdict),
+        true => time_sentence(reference, &command.label, &comparison, verdict),
         false => Some(format!(
             "{}: {} {} %{} compared with {}: {}",
             command.label,
             by.heading,
             signed_percent(comparison.change),
             shown_interval(&comparison).map_or_else(String::new, |interval| format!(" ({interval})")),
-            reference.label,
+            reference,
             verdict.name()
         )),
     }

@@ -75,7 +75,7 @@ impl<'a> Judge<'a> {
         let times: Vec<Vec<f64>> =
             rounds.commands.iter().filter_map(|command| Some(command.by_session(0)?.concat())).collect();
         let shell_start = ShellStart::of(&rounds.shell_starts, &times);
-        let own_memory = pipemark_sys::usage::Usage::now().peak_bytes as f64;
+        let own_memory = rounds.own_memory as f64;
         Judge { entries, kinds, plan, rounds, shell_start, own_memory }
     }
 
@@ -109,7 +109,7 @@ impl<'a> Judge<'a> {
                 let at_most = self.is_own_memory(kind, estimate.median);
                 let FigureVerdict { comparison, verdict, why, .. } = judged;
                 let threshold = self.threshold(at, kind);
-                let result = FigureResult { estimate, at_most, comparison, verdict, why, threshold };
+                let result = FigureResult { estimate, at_most, comparison, verdict, why, saved: None, threshold };
                 command.figures.insert(kind.key.clone(), result);
             }
         }
@@ -157,6 +157,12 @@ impl<'a> Judge<'a> {
             Some(subtract(&values, off))
         };
         self.rounds.commands.iter().map(of).collect()
+    }
+
+    /// The criterion for a command's figure.
+    pub fn criterion(&self, at: usize, kind: &FigureKind) -> Criterion {
+        let own = self.threshold(at, kind).map(|own| Criterion::with_threshold(kind.better, own));
+        own.unwrap_or_else(|| self.plan.criterion(kind.better))
     }
 
     /// The threshold of `--thresholds` for a command's figure.
@@ -240,10 +246,9 @@ impl<'a> Judge<'a> {
             let Some(comparison) = comparisons[nth] else { continue };
             let all = || ends.iter().filter_map(|other| other[nth]?.judged()).chain(comparison.judged());
             let interval = all().reduce(|one, other| (one.0.min(other.0), one.1.max(other.1)));
-            let own = self.threshold(*at, kind);
-            let criterion = own.map_or(criterion, |own| Criterion::with_threshold(kind.better, own));
+            let criterion = self.criterion(*at, kind);
             let comparison = match comparison.judged() {
-                Some(_) if !ends.is_empty() || own.is_some() => comparison.with_judged_interval(interval, criterion),
+                Some(_) => comparison.with_judged_interval(interval, criterion),
                 _ => comparison,
             };
             judged[*at].verdict = Some(comparison.verdict);

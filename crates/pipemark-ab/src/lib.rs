@@ -4,6 +4,7 @@
 #![forbid(unsafe_code)]
 
 pub mod ab;
+pub mod baseline;
 mod catch;
 mod cold;
 mod commands;
@@ -15,6 +16,7 @@ mod export;
 pub mod hooks;
 mod interleaving;
 mod judge;
+mod notes;
 pub mod pipeline;
 mod pipeline_memory;
 mod placeholders;

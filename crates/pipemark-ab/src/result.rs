@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use pipemark_model::{Better, Capacity, Estimate};
-use pipemark_stats::catch::Answer;
+use pipemark_stats::catch::CatchAnswer;
 use pipemark_stats::compare::Comparison;
 use pipemark_stats::verdict::{Criterion, Verdict};
 
@@ -44,6 +44,9 @@ pub struct AbResult {
     /// The answer of `--catch`; absent without it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub catch: Option<CatchResult>,
+    /// The name of `--baseline`: commands are then compared with the sessions saved under this name.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub baseline: Option<String>,
     /// The label of the command that the others are compared with.
     pub reference: String,
     /// Properties of the figures in `commands`.
@@ -65,7 +68,7 @@ pub struct CatchResult {
     /// A command is caught if its whole interval is beyond this change, a fraction.
     pub threshold: f64,
     /// The answer.
-    pub answer: Answer,
+    pub answer: CatchAnswer,
     /// The answer as a sentence, with the change that it rests on.
     pub sentence: String,
     /// The key of the figure that gave the answer; null if undecided.
@@ -153,11 +156,21 @@ pub struct FigureResult {
     pub comparison: Option<Comparison>,
     /// The command's verdict on this figure; absent for the reference.
     pub verdict: Option<Verdict>,
+    /// With `--baseline`, the figure over the saved runs that it is compared with.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub saved: Option<Estimate>,
     /// The threshold of `--thresholds`, a fraction. `--fail-on` then also applies to this figure.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub threshold: Option<f64>,
     /// Why there is no clear verdict, and what would help; absent if the verdict is clear.
     pub why: Option<String>,
+}
+
+impl FigureResult {
+    /// Removes the comparison and its verdict.
+    pub fn without_comparison(&mut self) {
+        (self.comparison, self.verdict, self.why, self.saved) = (None, None, None, None);
+    }
 }
 
 impl AbResult {

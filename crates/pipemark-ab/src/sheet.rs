@@ -1,20 +1,17 @@
 //! The sheet of `ab`: ranked commands, further figures, a chart over a parameter, and the concluding sentence.
 
 use pipemark_console::verdict::style;
-use pipemark_model::{Estimate, Unit, counted, digits, neutral, signed_percent, total_order};
+use pipemark_model::{Estimate, Unit, counted, neutral, signed_percent, total_order};
 use pipemark_show::{
     Axis, Cell, Chart, ChartKind, Column, Fit, Grid, Note, Point, RowGroup, Scale, Series, SeriesRole, Sheet, Style,
     Table,
 };
 
-use pipemark_stats::verdict::Verdict;
-
-use crate::conclusion::{conclusion, shown_interval};
+use crate::conclusion::shown_interval;
+use crate::notes::notes;
 use crate::result::{AbResult, CommandResult, FigureResult};
-use crate::run_figures::{FigureKind, FigureUnit, TIME};
+use crate::run_figures::{FigureKind, FigureUnit};
 
-/// Commands that take less than this, in nanoseconds, spend most of their time starting a process.
-const SHORT: f64 = 5e6;
 /// A chart is drawn for a parameter with at least this number of values.
 const MIN_POINTS: usize = 3;
 
@@ -26,6 +23,11 @@ pub fn commands_sheet(result: &AbResult, kinds: &[FigureKind], all: bool) -> She
     let interrupted = || Note::new("!", Style::Caution, &format!("interrupted after {}", counted(rounds, "round")));
     sheet.notes(result.interrupted.then(interrupted));
     sheet.notes(result.warnings.iter().map(|warning| Note::new("!", Style::Caution, warning)));
+    if let Some(baseline) = &result.baseline {
+        sheet.grid(compared(result, baseline, kinds, by, all));
+        sheet.notes(notes(result, kinds, by));
+        return sheet;
+    }
     sheet.grid(ranked(result, by));
     if let Some(chart) = chart(result, by) {
         sheet.blocks.push(pipemark_show::Block::Chart(Box::new(chart)));
@@ -221,6 +223,40 @@ fn figures_of_two(result: &AbResult, kinds: &[FigureKind], by: &FigureKind) -> G
         .grid()
 }
 
+/// With `--baseline`: the figures of each command beside those that were saved. Without `all`, several commands have
+/// only the figures that are judged.
+fn compared(result: &AbResult, baseline: &str, kinds: &[FigureKind], by: &FigureKind, all: bool) -> Grid {
+    let all = all || result.commands.len() == 1;
+    let mut grid = Grid::default();
+    for command in &result.commands {
+        let of = |kind: &FigureKind| command.figures.get(&kind.key);
+        let is_shown =
+            |kind: &&FigureKind| of(kind).is_some_and(|figure| all || kind.key == by.key || figure.threshold.is_some());
+        let rows: Vec<&FigureKind> = kinds.iter().filter(is_shown).collect();
+        let own = Table::of(&rows)
+            .column(Column::words("figure", "figure"), |kind| Cell::of(&kind.heading, kind.key.as_str()))
+            .column(Column::figures("saved", baseline).fit(Fit::Elastic), |kind| {
+                let saved = of(kind).and_then(|figure| figure.saved);
+                saved.map_or_else(Cell::default, |saved| Cell::of(kind.unit.show(saved.median), saved.median))
+            })
+            .column(Column::figures("median", "now"), |kind| {
+                of(kind).map_or_else(Cell::default, |figure| median(kind, figure))
+            })
+            .column(Column::figures("change", "change"), |kind| change(of(kind)))
+            .column(Column::figures("", "interval"), |kind| judged_interval(of(kind)))
+            .column(Column::words("verdict", "verdict"), |kind| verdict(of(kind)))
+            .data("label", |_| Some(command.label.as_str()))
+            .instead(|_| command.failed.as_ref().map(|reason| (Style::Failure, format!("failed: {}", neutral(reason)))))
+            .grid();
+        let rows = own.groups.into_iter().flat_map(|group| group.rows).collect();
+        grid = Grid { labels: 1, columns: own.columns, groups: grid.groups };
+        let heading =
+            if command.named { command.label.clone() } else { format!("{}: {}", command.label, command.command) };
+        grid.groups.push(RowGroup::new(&heading, rows));
+    }
+    grid
+}
+
 fn figures_of_all(result: &AbResult, kinds: &[FigureKind], by: &FigureKind) -> Grid {
     let mut grid = Grid::default();
     for kind in others(result, kinds, by) {
@@ -278,130 +314,4 @@ fn chart(result: &AbResult, by: &FigureKind) -> Option<Chart> {
     series.iter_mut().for_each(|series| series.points.sort_by_cached_key(|point| total_order(point.x)));
     let (x, y) = (Axis::new(name, Unit::Count, Scale::Linear), Axis::new(&by.heading, unit, Scale::Linear));
     Some(Chart::new(&format!("{} by {name}", by.heading), ChartKind::Curves, x, y, series))
-}
-
-fn notes(result: &AbResult, kinds: &[FigureKind], by: &FigureKind) -> Vec<Note> {
-    let plain = |text: String| Note { style: Style::Plain, ..Note::plain(text) };
-    let ran = || result.commands.iter().filter(|command| command.failed.is_none());
-    let mut notes = Vec::new();
-    if result.commands.len() > 1 {
-        notes.push(Note::new("*", Style::Aside, &format!("reference{}", confidence(result))));
-    }
-    let outputs: Vec<u64> = ran().map(|command| command.output).collect();
-    let steady = ran().all(|command| command.same_output);
-    let allowing = if kinds.iter().any(FigureKind::is_printed) { "--figure" } else { "--ignore-output" };
-    // Without hashes, or with different parameters, only the lengths of the outputs are known to be the same.
-    let alike = ran().all(|command| command.hashed && command.parameters == result.commands[0].parameters);
-    let same = if alike { "the same " } else { "" };
-    let bytes = |count: u64| counted(usize::try_from(count).unwrap_or(usize::MAX), "byte");
-    notes.push(plain(match (outputs.as_slice(), steady) {
-        (_, false) => format!("The outputs differ, which {allowing} allows."),
-        ([one], _) => format!("Each run wrote {}.", bytes(*one)),
-        ([one, other], _) if one == other => format!("Both commands wrote {same}{}.", bytes(*one)),
-        ([one, others @ ..], _) if others.iter().all(|other| other == one) => {
-            format!("All commands wrote {same}{}.", bytes(*one))
-        }
-        _ => String::new(),
-    }));
-    notes.retain(|note| !note.text.is_empty());
-    if let Some(cold) = result.cold {
-        notes.push(match cold.stayed {
-            0 => plain(format!("Cold: all {} pages were evicted from the page cache before each run.", cold.pages)),
-            stayed => Note::new(
-                "!",
-                Style::Caution,
-                &format!("Cold: {stayed} of {} pages stayed in the page cache.", cold.pages),
-            ),
-        });
-    }
-    notes.extend(start_note(result));
-    if kinds.iter().any(|kind| kind.key == "instructions")
-        && ran().all(|command| !command.figures.contains_key("instructions"))
-    {
-        notes.push(Note::plain("Hardware counters (instructions, cycles, cache misses) are not available here."));
-    }
-    let judged = |command: &CommandResult| result.judged(command).cloned();
-    for command in ran() {
-        if let Some(why) = judged(command).and_then(|figure| figure.why) {
-            notes.push(Note::new("!", Style::Caution, &format!("{}: {why}", command.label)));
-        }
-    }
-    notes.extend(
-        match &result.catch {
-            Some(catch) => Some(catch.sentence.clone()),
-            None => conclusion(&result.commands, &result.reference, by),
-        }
-        .map(plain),
-    );
-    notes.extend(beyond_thresholds(result, kinds));
-    notes
-}
-
-/// The figures that are worse by their own threshold, except the judged one.
-fn beyond_thresholds(result: &AbResult, kinds: &[FigureKind]) -> Vec<Note> {
-    let note = |command: &CommandResult, kind: &FigureKind| {
-        let figure = command.figures.get(&kind.key).filter(|_| kind.key != result.by)?;
-        let (threshold, comparison) = (figure.threshold?, figure.comparison?);
-        let text = format!(
-            "{}: {} {} %{}: worse; threshold {} %",
-            command.label,
-            kind.heading,
-            signed_percent(comparison.change),
-            shown_interval(&comparison).map_or_else(String::new, |interval| format!(" ({interval})")),
-            digits(threshold * 100.0)
-        );
-        (figure.verdict == Some(Verdict::Worse)).then(|| Note::new("!", Style::Failure, &text))
-    };
-    result.commands.iter().flat_map(|command| kinds.iter().filter_map(move |kind| note(command, kind))).collect()
-}
-
-fn confidence(result: &AbResult) -> &'static str {
-    match result.sessions {
-        _ if result.catch.is_some() => "; compared by session, with intervals that all hold in 98 % of measurements",
-        1 => "; 98 % intervals that hold for all rows together",
-        _ => "; compared by session, with 98 % intervals that hold for all rows together",
-    }
-}
-
-/// The time to start the shell, and the error that subtracting it adds to short times.
-fn start_note(result: &AbResult) -> Option<Note> {
-    let start = result.shell_start?;
-    let error = (start.high? - start.low?) / 2.0;
-    let ns = |ns: f64| Unit::Nanoseconds.show(ns);
-    let times = result.commands.iter().filter_map(|command| Some(command.figures.get(TIME)?.estimate.median));
-    let shortest = times.reduce(f64::min)?;
-    if !result.shell_start_taken_off && start.median >= shortest {
-        return Some(Note::new(
-            "!",
-            Style::Caution,
-            "The time to start the shell is included, because it varied too much to subtract; use --shell none.",
-        ));
-    }
-    if !result.shell_start_taken_off {
-        return Some(Note::new(
-            "!",
-            Style::Caution,
-            &format!(
-                "The times include {} to start the shell, too large a share to subtract; use --shell none.",
-                ns(start.median)
-            ),
-        ));
-    }
-    let taken = format!(
-        "The time to start the shell, {} ({} – {}), is subtracted.",
-        ns(start.median),
-        ns(start.low?),
-        ns(start.high?)
-    );
-    if shortest >= SHORT {
-        return Some(Note::plain(taken));
-    }
-    let percent = digits(error / shortest * 100.0);
-    Some(Note::new(
-        "!",
-        Style::Caution,
-        &format!(
-            "{taken} For times under 5 ms, this adds an error of up to {percent} %; --shell none avoids the error."
-        ),
-    ))
 }

@@ -7,6 +7,7 @@ use crate::estimate::Estimate;
 use crate::gains::Gains;
 use crate::host::Host;
 use crate::parameter::Key;
+use crate::saved_command::SavedCommand;
 use crate::trial::Record;
 use crate::warning::Warning;
 
@@ -81,12 +82,15 @@ pub struct Document {
     /// The experiments of `tune` on a pipeline. A document with this field has no trials.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tuned: Option<Tuned>,
+    /// The commands that `ab --save` measured. A document with commands has no trials.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub commands: Vec<SavedCommand>,
 }
 
 impl Document {
-    /// Whether it is about a pipeline of the user's own, and has no trials.
+    /// Whether it is about a pipeline or commands of the user's own, and has no trials.
     pub fn is_of_pipeline(&self) -> bool {
-        self.watched.is_some() || self.tuned.is_some()
+        self.watched.is_some() || self.tuned.is_some() || !self.commands.is_empty()
     }
 
     /// The trials that the user requested, without the memory copies added as references.

@@ -25,6 +25,7 @@ mod outside_link;
 mod parameter;
 mod place;
 mod sample;
+mod saved_command;
 mod settings;
 mod stage;
 mod text;
@@ -57,6 +58,7 @@ pub use naming::{
 pub use parameter::{Key, MAX_LENGTH, MAX_WRITERS, Settings, Value};
 pub use place::{Cpu, Place};
 pub use sample::{EndStats, Latency, Pieces, Sample, StageStats};
+pub use saved_command::SavedCommand;
 pub use stage::Stages;
 pub use text::{capitalised, counted, is_control_or_invisible, neutral, without_errno};
 pub use trial::{Outcome, Published, Record, Statistic, Status, Stopped, Trial};

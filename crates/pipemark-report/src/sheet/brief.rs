@@ -15,6 +15,7 @@ use pipemark_watch::sheet::why;
 use crate::sheet::brief::tables::{
     BY_ROUND, TEXT_WIDTH, as_bars, as_columns, in_words, label, lines_per_row, sweep, unit_on_screen, volume_published,
 };
+use crate::sheet::commands::add_commands;
 use crate::sheet::document::warnings;
 use crate::sheet::experiment::{MeasuredExperiment, trials_by_experiment};
 use crate::sheet::marks::{legend_in_brief, uncertainty_marks};
@@ -50,6 +51,12 @@ pub fn brief(document: &Document, pointers: &[String]) -> Sheet {
     }
     if let Some(tuned) = tuned(document) {
         let mut sheet = tune_sheet(&tuned);
+        sheet.text(Style::Aside, pointers);
+        return sheet;
+    }
+    if !document.commands.is_empty() {
+        let mut sheet = Sheet::default();
+        add_commands(&mut sheet, document);
         sheet.text(Style::Aside, pointers);
         return sheet;
     }

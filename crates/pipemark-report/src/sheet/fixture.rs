@@ -207,6 +207,7 @@ fn document(suite: &str, title: &str, trials: Vec<Record>) -> Document {
         warnings: Vec::new(),
         watched: None,
         tuned: None,
+        commands: Vec::new(),
     }
 }
 

@@ -3,6 +3,7 @@
 
 mod brief;
 mod charts;
+mod commands;
 mod comparison;
 mod cpu_map;
 mod document;
@@ -27,6 +28,8 @@ use pipemark_tune::sheet::experiments;
 use pipemark_watch::PipelineReport;
 use pipemark_watch::sheet::timeline;
 
+use commands::add_commands;
+
 /// The report of a watched pipeline; `None` if the document has none.
 fn watched(document: &Document) -> Option<PipelineReport> {
     document.watched.as_ref().and_then(|watched| PipelineReport::from_record(watched).ok())
@@ -41,6 +44,7 @@ fn tuned(document: &Document) -> Option<ExperimentResult> {
 fn add_pipeline(sheet: &mut Sheet, document: &Document) {
     watched(document).iter().for_each(|watched| timeline(sheet, watched));
     tuned(document).iter().for_each(|tuned| experiments(sheet, tuned));
+    add_commands(sheet, document);
 }
 
 #[cfg(test)]

@@ -47,6 +47,7 @@ fn document(trials: Vec<Record>) -> Document {
         warnings: Vec::new(),
         watched: None,
         tuned: None,
+        commands: Vec::new(),
     }
 }
 

@@ -134,7 +134,7 @@ fn report(options: &CompareOptions) -> Result<Diff, ExitError> {
         let documents = read::sessions(name, &options.db)?;
         match documents.iter().any(Document::is_of_pipeline) {
             true => Err(ExitError::usage(format_args!(
-                "{} is a recording of 'pipemark why' or 'tune'; expected a measurement by 'pipemark run', bw, latency or chain",
+                "{} is a recording of 'pipemark why', 'tune' or 'ab'; expected a measurement by 'pipemark run', bw, latency or chain",
                 neutral(name)
             ))),
             false => Ok(documents),

@@ -48,7 +48,7 @@ use pipemark_model::nearest;
 use pipemark_shell::{Dialect, Script};
 
 use completions::CompletedShell;
-use output::{save_experiments, save_watched_report};
+use output::{SavedCommands, save_experiments, save_watched_report};
 
 #[derive(Parser)]
 #[command(
@@ -105,7 +105,7 @@ verbs! {
     /// Compare two measurements: better, worse, same or inconclusive
     Compare(Box<compare::CompareOptions>) "compare" examples!("compare"), compare::run;
     /// Time commands and compare them: which is faster, and by how much?
-    Ab(Box<pipemark_ab::ab::AbOptions>) "ab" pipemark_ab::ab::EXAMPLES, pipemark_ab::ab::run;
+    Ab(Box<pipemark_ab::ab::AbOptions>) "ab" pipemark_ab::ab::EXAMPLES, |options| pipemark_ab::ab::run(options, &SavedCommands);
     /// Show earlier measurements and their trends
     History(history::HistoryOptions) "history" examples!("history"), history::run;
     /// Transform lines: count spaces, number lines, cut fields

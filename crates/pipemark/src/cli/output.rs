@@ -1,13 +1,14 @@
 //! Writes and saves documents, with the options that measuring verbs share.
 
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::Args;
 use clap::builder::PathBufValueParser;
 use serde_json::Value;
 
+use pipemark_ab::baseline::SavedMeasurements;
 use pipemark_console::{Destination, ExitError, ExportOptions, Format, JsonLines, Targets, destination, say, terminal};
 use pipemark_model::{Document, METHOD, Nanos, SCHEMA, Stopped, WORKLOAD, neutral};
 use pipemark_report::{export, sheet};
@@ -16,7 +17,7 @@ use pipemark_show::{Attachment, html};
 use pipemark_tune::result::ExperimentResult;
 use pipemark_watch::PipelineReport;
 
-use crate::store::{History, Id};
+use crate::store::{Filter, History, Id};
 
 /// A document of this program and this command line, without measurements.
 pub fn empty_document() -> Document {
@@ -176,6 +177,40 @@ pub fn save_experiments(result: &ExperimentResult) {
         ..empty_document()
     };
     save_pipeline(&document);
+}
+
+/// The largest number of measurements with one name that commands are compared with.
+const MAX_SAVED: u32 = 100;
+
+/// The commands that `ab` saves in the history.
+pub struct SavedCommands;
+
+impl SavedMeasurements for SavedCommands {
+    fn save(&self, db: Option<&Path>, document: Document) -> Option<String> {
+        let keep = KeepOptions { db: DbOption { db: db.map(Path::to_owned) }, ..KeepOptions::default() };
+        let document = Document {
+            started: jiff::Timestamp::now().to_string(),
+            suite: document.suite,
+            title: document.title,
+            label: document.label,
+            host: document.host,
+            commands: document.commands,
+            ..empty_document()
+        };
+        save_document(&document, &keep).map(|id| id.to_string())
+    }
+
+    fn load(&self, db: Option<&Path>, name: &str) -> Result<Vec<Document>, ExitError> {
+        let Some(history) = (DbOption { db: db.map(Path::to_owned) }).open()? else { return Ok(Vec::new()) };
+        let label = Some(name.to_owned());
+        let filter = Filter { suite: Some("ab".to_owned()), label, limit: Some(MAX_SAVED), ..Filter::default() };
+        let mut documents = Vec::new();
+        // A label in a filter is a pattern, and a name isn't.
+        for entry in history.list(&filter)?.into_iter().rev().filter(|entry| entry.label.as_deref() == Some(name)) {
+            documents.extend(history.document(entry.id)?);
+        }
+        Ok(documents)
+    }
 }
 
 fn save_pipeline(document: &Document) {

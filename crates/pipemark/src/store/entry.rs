@@ -5,7 +5,8 @@ use std::str::FromStr;
 
 use jiff::Timestamp;
 
-use pipemark_model::{Document, Mode, Nanos, Record, Status, Throughput};
+use pipemark_model::{Document, Mode, Nanos, Record, SavedCommand, Status, Throughput};
+use pipemark_stats::estimate::median;
 use pipemark_tune::result::ExperimentResult;
 use pipemark_watch::PipelineReport;
 
@@ -120,7 +121,15 @@ impl Entry {
 fn of_pipeline(document: &Document) -> Option<String> {
     let watched = document.watched.as_ref().and_then(|watched| PipelineReport::from_record(watched).ok());
     let tuned = document.tuned.as_ref().and_then(|tuned| ExperimentResult::from_record(tuned).ok());
-    watched.map(|watched| watched.verdict.text).or_else(|| tuned.map(|tuned| tuned.conclusion()))
+    let commands = || {
+        let time = |command: &SavedCommand| {
+            let median = median(&command.figures("time", true)?.concat())?;
+            Some(format!("{} {}", command.name, Nanos(median.max(0.0).round() as u64)))
+        };
+        (!document.commands.is_empty())
+            .then(|| document.commands.iter().filter_map(time).collect::<Vec<_>>().join(", "))
+    };
+    watched.map(|watched| watched.verdict.text).or_else(|| tuned.map(|tuned| tuned.conclusion())).or_else(commands)
 }
 
 fn outcome(document: &Document) -> EntryOutcome {
