@@ -128,7 +128,7 @@ _pipemark() {
             return 0
             ;;
         pipemark__subcmd__ab)
-            opts="-P -n -S -i -r -w -q -h --parameter --name --reference --capacity --yes --setup --prepare --conclude --cleanup --shell --input --env --cpus --cold --concurrent --ignore-failure --ignore-output --limit --runs --sessions --budget --warmup --figure --pipeline-memory --by --threshold --fail-on --json --csv --markdown --format --quiet --json-lines --hyperfine-json --benchmark-json --bencher-json --all --help"
+            opts="-P -n -S -i -r -w -q -h --parameter --name --reference --capacity --yes --setup --prepare --conclude --cleanup --shell --input --env --cpus --cold --concurrent --ignore-failure --ignore-output --limit --runs --sessions --budget --warmup --figure --pipeline-memory --by --catch --threshold --thresholds --bisect --fail-on --save --baseline --db --json --csv --markdown --format --quiet --json-lines --hyperfine-json --hyperfine-schema --benchmark-json --bencher-json --all --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -238,11 +238,31 @@ _pipemark() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
+                --catch)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 --threshold)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
+                --thresholds)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 --fail-on)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --save)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --baseline)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --db)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -268,6 +288,10 @@ _pipemark() {
                     ;;
                 --hyperfine-json)
                     COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --hyperfine-schema)
+                    COMPREPLY=($(compgen -W "1 2" -- "${cur}"))
                     return 0
                     ;;
                 --benchmark-json)

@@ -286,12 +286,17 @@ complete -c pipemark -n "__fish_pipemark_using_subcommand ab" -l concurrent -d '
 complete -c pipemark -n "__fish_pipemark_using_subcommand ab" -l limit -d 'Abort a run that takes longer than TIME' -r
 complete -c pipemark -n "__fish_pipemark_using_subcommand ab" -s r -l runs -d 'Run each command N times in each session' -r
 complete -c pipemark -n "__fish_pipemark_using_subcommand ab" -l sessions -d 'Measure in N sessions, each started afresh, and compare by session; verdicts then need at least five sessions' -r
-complete -c pipemark -n "__fish_pipemark_using_subcommand ab" -l budget -d 'Stop adding rounds after TIME [default: 1min, or 2min with several sessions]' -r
+complete -c pipemark -n "__fish_pipemark_using_subcommand ab" -l budget -d 'Stop adding rounds after TIME [default: 1min, 2min with several sessions, or 3min with --catch]' -r
 complete -c pipemark -n "__fish_pipemark_using_subcommand ab" -s w -l warmup -d 'Warm up with N rounds in each session; with 0, outputs are compared by length only' -r
 complete -c pipemark -n "__fish_pipemark_using_subcommand ab" -l figure -d 'Read a figure from the command\'s output: the number that REGEX matches, or that its group ( ) matches if it has one' -r
 complete -c pipemark -n "__fish_pipemark_using_subcommand ab" -l by -d 'Rank and judge commands by this figure' -r
+complete -c pipemark -n "__fish_pipemark_using_subcommand ab" -l catch -d 'Decide whether the second command is slower by PERCENT or more, within --budget' -r
 complete -c pipemark -n "__fish_pipemark_using_subcommand ab" -l threshold -d 'Smallest change that counts, such as 5%' -r
+complete -c pipemark -n "__fish_pipemark_using_subcommand ab" -l thresholds -d 'Read the smallest changes that count from FILE (TOML), by command and figure' -r -F
 complete -c pipemark -n "__fish_pipemark_using_subcommand ab" -l fail-on -d 'Exit with the verdict\'s code if a command has this verdict; see \'pipemark help exit-codes\'' -r
+complete -c pipemark -n "__fish_pipemark_using_subcommand ab" -l save -d 'Save the figures of all runs in the history under NAME, as sessions to compare later measurements with' -r
+complete -c pipemark -n "__fish_pipemark_using_subcommand ab" -l baseline -d 'Compare each command with the sessions that --save NAME saved on this machine' -r
+complete -c pipemark -n "__fish_pipemark_using_subcommand ab" -l db -d 'History file [default: pipemark/history.db in $XDG_DATA_HOME or ~/.local/share]' -r -F
 complete -c pipemark -n "__fish_pipemark_using_subcommand ab" -l json -d 'Write all results as JSON to FILE; \'-\' is standard output' -r
 complete -c pipemark -n "__fish_pipemark_using_subcommand ab" -l csv -d 'Write the results as CSV' -r
 complete -c pipemark -n "__fish_pipemark_using_subcommand ab" -l markdown -d 'Write the tables as Markdown' -r
@@ -302,12 +307,15 @@ csv\t'A header line, then a line for each row'
 json\t'All results, on one line'"
 complete -c pipemark -n "__fish_pipemark_using_subcommand ab" -l json-lines -d 'Write a line of JSON as each run ends' -r
 complete -c pipemark -n "__fish_pipemark_using_subcommand ab" -l hyperfine-json -d 'Write JSON in the format of hyperfine\'s --export-json' -r
+complete -c pipemark -n "__fish_pipemark_using_subcommand ab" -l hyperfine-schema -d 'Schema of --hyperfine-json: that of hyperfine 1 or 2' -r -f -a "1\t'hyperfine 1'
+2\t'hyperfine 2'"
 complete -c pipemark -n "__fish_pipemark_using_subcommand ab" -l benchmark-json -d 'Write JSON for github-action-benchmark (customSmallerIsBetter, or customBiggerIsBetter if the figure of --by is better when higher), one figure per command' -r
 complete -c pipemark -n "__fish_pipemark_using_subcommand ab" -l bencher-json -d 'Write JSON for Bencher (Bencher Metric Format), all figures' -r
 complete -c pipemark -n "__fish_pipemark_using_subcommand ab" -l yes -d 'Allow more than 256 commands'
 complete -c pipemark -n "__fish_pipemark_using_subcommand ab" -s i -l ignore-failure -d 'Ignore nonzero exit codes'
 complete -c pipemark -n "__fish_pipemark_using_subcommand ab" -l ignore-output -d 'Compare commands even if their outputs differ'
 complete -c pipemark -n "__fish_pipemark_using_subcommand ab" -l pipeline-memory -d 'Sample the total memory of a command\'s processes every 5 ms, for the figure pipeline-memory'
+complete -c pipemark -n "__fish_pipemark_using_subcommand ab" -l bisect -d 'With --catch, exit as \'git bisect run\' expects: 1 if caught, 0 if passed, 125 if undecided or a command fails'
 complete -c pipemark -n "__fish_pipemark_using_subcommand ab" -s q -l quiet -d 'Print no tables and no progress, only errors and exports'
 complete -c pipemark -n "__fish_pipemark_using_subcommand ab" -l all -d 'Print every figure, even for more than two commands'
 complete -c pipemark -n "__fish_pipemark_using_subcommand ab" -s h -l help -d 'Print help (see more with \'--help\')'
