@@ -29,6 +29,7 @@ mod buffered;
 mod flow;
 mod handle;
 mod limits;
+mod line_count;
 mod messages;
 mod methods;
 mod naps;
@@ -252,7 +253,8 @@ impl Relay {
             passage.longest_write = longest_write(output, kinds[1], own.is_some());
             passage.throttle = handle.limit().map(|_| Throttle::new(handle, capacities[1]));
         }
-        let copies = self.method == MethodChoice::ReadWrite || passage.throttle.is_some();
+        let counts_lines = counted.is_some_and(|handle| handle.line_counter().is_some());
+        let copies = self.method == MethodChoice::ReadWrite || passage.throttle.is_some() || counts_lines;
         let mut fallbacks = Vec::new();
         let (method, end) = match self.buffer {
             Some(buffer) => (Method::ReadWrite, passage.run_buffered(buffer)?),

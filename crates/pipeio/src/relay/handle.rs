@@ -12,6 +12,7 @@ use rustix::fs::FileType;
 use rustix::io::{Errno, ioctl_fionread};
 
 use super::limits::{BUFFER, RAISED};
+use super::line_count::LineCounter;
 
 /// A handle of a running relay: it reports the bytes moved and limits the rate. All clones refer to the same relay.
 ///
@@ -43,6 +44,8 @@ struct RelayState {
     only_stops: bool,
     /// The number of threads that are in a call which may move bytes.
     moving: AtomicU32,
+    /// `None` if lines aren't counted.
+    lines: Option<LineCounter>,
 }
 
 /// Counts a thread as moving bytes until it is dropped.
@@ -67,6 +70,18 @@ impl RelayHandle {
     /// relay has ended, so the relay is as fast as without a handle. The relay ignores a limit.
     pub fn only_stops() -> RelayHandle {
         RelayHandle(Arc::new(RelayState { only_stops: true, ..RelayState::default() }))
+    }
+
+    /// Creates a handle that also counts lines: the bytes `separator` among those written. Every byte is then copied by
+    /// read and write.
+    pub fn counting_lines(separator: u8) -> RelayHandle {
+        RelayHandle(Arc::new(RelayState { lines: Some(LineCounter::new(separator)), ..RelayState::default() }))
+    }
+
+    /// Lines within the first `bytes` bytes written; `None` if the handle doesn't [count
+    /// lines](Self::counting_lines). Exact if no more bytes were written, otherwise at most the lines of 8 KiB too few.
+    pub fn lines_within(&self, bytes: u64) -> Option<u64> {
+        self.0.lines.as_ref().map(|lines| lines.lines_within(bytes))
     }
 
     /// Bytes read from the input. Without a [buffer](super::Relay::buffer) this equals [`written`](Self::written) until
@@ -129,6 +144,10 @@ impl RelayHandle {
     /// The flag that [`stop`](Self::stop) sets. A signal handler may set it too.
     pub fn stop_flag(&self) -> &AtomicBool {
         &self.0.stopped
+    }
+
+    pub(super) fn line_counter(&self) -> Option<&LineCounter> {
+        self.0.lines.as_ref()
     }
 
     pub(super) fn is_counted(&self) -> bool {

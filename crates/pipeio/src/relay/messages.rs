@@ -62,6 +62,7 @@ impl RelayRun<'_> {
     fn write_message(&mut self, message: &[u8]) -> io::Result<()> {
         let output = self.output;
         let taken = self.call_once(output, Direction::Out, || rustix::io::write(output, message))?;
+        self.count_lines(&message[..taken]);
         self.count(taken);
         if taken < message.len() { Err(io::ErrorKind::WriteZero.into()) } else { Ok(()) }
     }

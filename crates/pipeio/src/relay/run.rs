@@ -192,6 +192,13 @@ impl RelayRun<'_> {
         }
     }
 
+    /// Counts the lines of bytes that were written, before the bytes themselves are counted.
+    pub(super) fn count_lines(&self, bytes: &[u8]) {
+        if let Some(lines) = self.handle.and_then(RelayHandle::line_counter) {
+            lines.count(bytes);
+        }
+    }
+
     /// Waits until the rate limit lets bytes pass, and returns how many bytes may pass.
     pub(super) fn wait_for_limit(&mut self) -> usize {
         self.throttle.as_mut().map_or(usize::MAX, Throttle::wait)
@@ -427,6 +434,7 @@ impl RelayRun<'_> {
             if taken == 0 {
                 return Err(io::ErrorKind::WriteZero.into());
             }
+            self.count_lines(&piece[..taken]);
             self.count(taken);
             bytes = &bytes[taken..];
         }
