@@ -40,6 +40,7 @@ mod relay;
 mod relay_as_pv;
 mod relay_ends;
 mod relay_peers;
+mod relay_terminal;
 mod report;
 mod restrictions;
 mod signals;

@@ -261,7 +261,7 @@ fn progress_reports_the_percentage_and_the_total() {
     assert!(half.contains("  512 KiB delivered  ") && half.ends_with(" left"), "{half}");
     output.read_to_end(&mut Vec::new()).unwrap();
     let last = lines.last().unwrap();
-    assert!(last.contains("  1 MiB written  ") && !last.contains(" left"), "{last}");
+    assert!(last.contains("  1 MiB delivered  ") && last.ends_with("  100.0 %"), "{last}");
     assert!(child.wait().unwrap().success());
 
     let (mut output, mut child) = start(&JSON);
@@ -457,6 +457,44 @@ fn a_background_job_draws_nothing() {
     }
 }
 
+/// pv -l and -0: lines are counted once the reader has taken them, and --size is their number.
+#[test]
+fn lines_are_counted() {
+    let text: String = (0..20_000).map(|n| format!("{n}\n")).collect();
+    for words in [&["--lines"][..], &["--lines", "--buffer", "1m"], &["--lines", "--limit", "1g"]] {
+        let words = [&JSON[..], &["--size", "40000"], words].concat();
+        let output = pipe_through(&words, text.as_bytes(), 10_000);
+        assert!(output.stdout == text.as_bytes(), "{words:?}");
+        let last = lines(&output).pop().unwrap();
+        assert_eq!((&last["lines"], &last["size"]), (&20_000.into(), &40_000.into()), "{words:?}: {last}");
+    }
+    let mut child = start(&[&PROGRESS[..], &["--lines=null", "--size", "4"]].concat());
+    child.stdin.take().unwrap().write_all(b"a\nb\0\0c\0d").unwrap();
+    // The reader takes nothing.
+    let mut shown = messages(&mut child);
+    let last = shown.find(|line| line.contains(" unread ")).expect("the last line comes though nobody reads");
+    assert!(last.contains("  0 lines delivered  8 B unread  ") && last.ends_with("  0.0 %"), "{last}");
+    assert!(child.wait().unwrap().success());
+    let output = pipe_through(&[&PROGRESS[..], &["--lines=null", "--size", "3"]].concat(), b"a\nb\0\0c\0d", 2);
+    let text = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(text.contains("  3 lines delivered  ") && text.ends_with("  100.0 %\n"), "{text}");
+}
+
+/// pv -W: nothing is shown before the first byte.
+#[test]
+fn waiting_shows_nothing_before_the_first_byte() {
+    let mut child = start(&[&JSON[..], &["--wait"]].concat());
+    let mut reports = reports(&mut child);
+    let mut input = child.stdin.take().unwrap();
+    thread::sleep(Duration::from_millis(300));
+    input.write_all(b"x").unwrap();
+    let first = reports.next().unwrap();
+    assert!(first["elapsed_ns"].as_u64() < Some(290_000_000) && first["written"] == 1, "{first}");
+    drop((input, child.stdout.take()));
+    reports.last();
+    child.wait().unwrap();
+}
+
 /// A buffer has at least two pages, and without a buffer no bytes are buffered.
 #[test]
 fn progress_has_the_size_of_the_buffer() {
@@ -504,7 +542,7 @@ fn a_signal_ends_the_display_with_the_total() {
         assert_eq!(child.wait().unwrap().signal(), Some(15), "{words:?}");
         let mut stderr = String::new();
         child.stderr.take().unwrap().read_to_string(&mut stderr).unwrap();
-        assert!(stderr.contains("3 B written"), "{words:?}: {stderr:?}");
+        assert!(stderr.contains("3 B delivered"), "{words:?}: {stderr:?}");
     }
 }
 
@@ -514,8 +552,8 @@ fn invalid_options_are_refused() {
         (&["--buffer", "0"][..], "out of range"),
         (&["--buffer", "1m", "--start-at", "101"], "101"),
         (&["--start-at", "50"], "--buffer"),
-        (&["--size", "1m"], "--progress"),
-        (&["--interval", "1s"], "--progress"),
+        (&["--size", "@file"], "is not a size"),
+        (&["--lines=word"], "newline"),
         (&["--progress", "--interval", "0"], "out of range"),
         (&["--limit", "0"], "out of range"),
         (&["--limit", "18446744073709551616"], "fits 64 bits"),
@@ -583,9 +621,17 @@ fn files_are_passed_on_one_after_the_other() {
 #[test]
 fn a_call_as_with_pv_or_mbuffer_passes_on_all_bytes() {
     let bytes = content(100_000);
-    for words in
-        [&["-q"][..], &["-pterb"], &["-qL", "1g"], &["-s", "100k", "-i", "0.2"], &["-q", "-m", "1m", "-P", "50"]]
-    {
+    for words in [
+        &["-q"][..],
+        &["-pterb"],
+        &["-qL", "1g"],
+        &["-s", "100k", "-i", "0.2"],
+        &["-q", "-m", "1m", "-P", "50"],
+        &["-cN", "x", "-W"],
+        &["-l", "-a"],
+        &["-0", "-B", "1m"],
+        &["-lL", "1g"],
+    ] {
         let output = pipe_through(words, &bytes, 4096);
         assert!(output.status.success() && output.stdout == bytes, "{words:?}: {output:?}");
     }

@@ -8,7 +8,7 @@ mod ending;
 pub mod github;
 mod json_lines;
 mod output;
-mod progress;
+pub mod progress;
 mod values;
 pub mod verdict;
 

@@ -1,4 +1,4 @@
-//! A progress line on the terminal during a measurement.
+//! A progress line on the terminal during a measurement, and the parts that other progress lines share.
 
 use std::io::{IsTerminal, Write, stderr};
 use std::time::{Duration, Instant};
@@ -26,8 +26,7 @@ impl Progress {
     /// Creates a progress line. It shows nothing if `quiet`, or if standard error isn't a terminal that can clear a
     /// line.
     pub fn new(quiet: bool) -> Progress {
-        let able = stderr().is_terminal() && std::env::var_os("TERM").is_none_or(|kind| kind != "dumb");
-        Progress { terminal: !quiet && able, began: Instant::now(), drawn: false }
+        Progress { terminal: !quiet && can_redraw(), began: Instant::now(), drawn: false }
     }
 
     /// Whether a progress line is shown.
@@ -49,15 +48,7 @@ impl Progress {
             // The shell's prompt has replaced the line.
             self.drawn = false;
         } else if self.terminal {
-            // A terminal whose size was never set has no columns.
-            let columns = tcgetwinsize(stderr()).map_or(0, |size| usize::from(size.ws_col));
-            let columns = if columns == 0 { 80 } else { columns };
-            let mut taken = 0;
-            let fits = |c: &char| {
-                taken += c.width().unwrap_or(0);
-                taken < columns
-            };
-            let line: String = "\r\x1b[K".chars().chain(text.chars().take_while(fits)).collect();
+            let line = format!("\r\x1b[K{}", fitting(text, terminal_size().0));
             // One write(2), so that the output of other processes doesn't split the line.
             let _ = stderr().write_all(line.as_bytes());
             self.drawn = true;
@@ -81,22 +72,49 @@ impl Drop for Progress {
     }
 }
 
+/// Whether standard error is a terminal that can clear a line.
+pub fn can_redraw() -> bool {
+    stderr().is_terminal() && std::env::var_os("TERM").is_none_or(|kind| kind != "dumb")
+}
+
+/// The columns and rows of the terminal.
+pub fn terminal_size() -> (usize, usize) {
+    // A terminal whose size was never set has none.
+    let size = tcgetwinsize(stderr()).ok().filter(|size| size.ws_col > 0 && size.ws_row > 0);
+    size.map_or((80, 24), |size| (size.ws_col.into(), size.ws_row.into()))
+}
+
+/// The start of the text that leaves one of the columns free. In the last column, some terminals begin a new line.
+pub fn fitting(text: &str, columns: usize) -> &str {
+    let mut taken = 0;
+    let too_far = text.char_indices().find(|(_, c)| {
+        taken += c.width().unwrap_or(0);
+        taken >= columns
+    });
+    &text[..too_far.map_or(text.len(), |(at, _)| at)]
+}
+
+/// A bar of this width, filled by this share.
+pub fn bar(share: f64, width: usize) -> String {
+    const PARTS: [&str; 8] = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"];
+    let eighths = (share.clamp(0.0, 1.0) * (8 * width) as f64) as usize;
+    format!("{:width$}", "█".repeat(eighths / 8) + PARTS[eighths % 8])
+}
+
 /// Whether the terminal's shell has put this process in the background. A terminal that doesn't control this process
 /// has no background jobs.
-fn in_background() -> bool {
+pub fn in_background() -> bool {
     tcgetpgrp(stderr()).is_ok_and(|foreground| foreground != getpgrp())
 }
 
 /// The text of the line, such as `█████▌  11 of 40 runs, about 23 s left · pipe write`.
 fn sentence(elapsed: Duration, done: u64, total: u64, trial: &str) -> String {
-    const PARTS: [&str; 8] = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"];
-    let eighths = (done * 8 * BAR_WIDTH as u64).checked_div(total).unwrap_or(0) as usize;
-    let bar = "█".repeat(eighths / 8) + PARTS[eighths % 8];
+    let bar = bar(if total > 0 { done as f64 / total as f64 } else { 0.0 }, BAR_WIDTH);
     let left = match remaining(elapsed, done, total) {
         Some(left) => format!(", about {} s left", left.as_secs_f64().ceil()),
         None => String::new(),
     };
-    format!("{bar:BAR_WIDTH$} {done} of {total} runs{left} · {}", neutral(trial))
+    format!("{bar} {done} of {total} runs{left} · {}", neutral(trial))
 }
 
 /// The estimated time left, from the mean time per run so far; `None` if no estimate is possible.

@@ -59,17 +59,30 @@ pub struct RelayOptions {
     #[arg(long, value_name = "PERCENT", value_parser = count::<u8>(0, 100), requires = "buffer", help_heading = "Buffer")]
     stop_at: Option<u8>,
     /// Show elapsed time, bytes delivered, rate and time left: one line on a terminal, otherwise a line per interval
+    ///
+    /// Several relays on one terminal keep a line each. The other options of this group imply --progress.
     #[arg(long, value_name = "FORM", num_args = 0..=1, default_missing_value = "text", value_parser = one_of(&FORMS), help_heading = "Progress")]
     progress: Option<ProgressForm>,
     /// Update progress every TIME [default: 1s]
-    #[arg(long, value_name = "TIME", value_parser = interval, requires = "progress", help_heading = "Progress")]
+    #[arg(long, value_name = "TIME", value_parser = interval, help_heading = "Progress")]
     interval: Option<Nanos>,
     /// Begin lines of progress with NAME
-    #[arg(long, value_name = "NAME", requires = "progress", help_heading = "Progress")]
+    #[arg(long, value_name = "NAME", help_heading = "Progress")]
     name: Option<String>,
-    /// Expected number of bytes, for percentage and time left [default: the rest of the input, if it is a file]
-    #[arg(long, value_name = "SIZE", requires = "progress", help_heading = "Progress")]
+    /// Expected number of bytes, or of lines with --lines, for the bar, percentage and time left [default: the rest of
+    /// the input, if it is a file]
+    #[arg(long, value_name = "SIZE", help_heading = "Progress")]
     size: Option<ByteSize>,
+    /// Count lines, or with =null the texts that end with a null byte; every byte is then copied
+    #[arg(long, value_name = "END", num_args = 0..=1, require_equals = true, default_missing_value = "newline", value_parser = one_of(&LINE_ENDS), help_heading = "Progress")]
+    lines: Option<u8>,
+    /// Average rates, and the rate for the time left, over TIME [default: the last interval; for the time left, ten
+    /// intervals]
+    #[arg(long, value_name = "TIME", value_parser = interval, help_heading = "Progress")]
+    average: Option<Nanos>,
+    /// Show progress, and count its time, only from the first byte on
+    #[arg(long, help_heading = "Progress")]
+    wait: bool,
     /// Pass at most RATE bytes per second, such as 20m
     #[arg(long, value_name = "RATE", value_parser = rate, help_heading = "Rate")]
     limit: Option<NonZeroU64>,
@@ -87,6 +100,9 @@ const FORMS: [pipemark_console::WordChoice<ProgressForm>; 2] = [
     ("text", ProgressForm::Text, "Text for people to read"),
     ("json", ProgressForm::Json, "One JSON object per line; units: bytes, nanoseconds, bytes per second"),
 ];
+
+const LINE_ENDS: [pipemark_console::WordChoice<u8>; 2] =
+    [("newline", b'\n', "Lines, which end with a newline"), ("null", 0, "Texts that end with a null byte")];
 
 fn capacity(text: &str) -> Result<CapacityChange, BadValue> {
     match text {
@@ -126,7 +142,11 @@ pub fn run(options: &RelayOptions) -> VerbResult {
     }
     // The descriptors are used instead of std's standard input and output, which buffer.
     let (input, output) = (rustix::stdio::stdin(), rustix::stdio::stdout());
-    let handle = if options.needs_counts() { RelayHandle::new() } else { RelayHandle::only_stops() };
+    let handle = match options.lines {
+        Some(end) => RelayHandle::counting_lines(end),
+        None if options.needs_counts() => RelayHandle::new(),
+        None => RelayHandle::only_stops(),
+    };
     let display = prepare(options, files.size, &handle).map_err(|error| {
         ExitError::failed(format_args!("--buffer, --progress or --limit could not be set up: {error}"))
     })?;
@@ -141,7 +161,10 @@ pub fn run(options: &RelayOptions) -> VerbResult {
             thread::park();
         }
     }
-    drop(taken(&display));
+    match (taken(&display), &outcome) {
+        (Some(display), Ok(report)) if report.end == End::Input => display.finish(),
+        (display, _) => drop(display),
+    }
     if outcome.is_err() {
         report_undelivered(handle.buffered());
     }
@@ -170,7 +193,18 @@ pub fn run(options: &RelayOptions) -> VerbResult {
 impl RelayOptions {
     /// Whether bytes are counted while the relay runs: for a buffer, progress or a limit.
     fn needs_counts(&self) -> bool {
-        self.buffer.is_some() || self.progress.is_some() || self.limit.is_some()
+        self.buffer.is_some() || self.progress_form().is_some() || self.limit.is_some()
+    }
+
+    /// `None` if no progress is shown.
+    fn progress_form(&self) -> Option<ProgressForm> {
+        let implied = self.interval.is_some()
+            || self.name.is_some()
+            || self.size.is_some()
+            || self.lines.is_some()
+            || self.average.is_some()
+            || self.wait;
+        self.progress.or(implied.then_some(ProgressForm::Text))
     }
 }
 
@@ -195,12 +229,14 @@ fn prepare(options: &RelayOptions, size: Option<u64>, handle: &RelayHandle) -> i
         handle.set_limit(options.limit);
         remote::listen(handle)?;
     }
-    let Some(form) = options.progress else { return Ok(display) };
+    let Some(form) = options.progress_form() else { return Ok(display) };
     let interval = options.interval.map_or(Duration::from_secs(1), Duration::from);
-    let size = options.size.map(|size| size.0).or(size).or_else(|| rest_of_file(rustix::stdio::stdin()));
+    let bytes = || size.or_else(|| rest_of_file(rustix::stdio::stdin())).filter(|_| options.lines.is_none());
+    let size = options.size.map(|size| size.0).or_else(bytes);
     let buffer = options.buffer.map(|size| MemoryBuffer::new(size.as_usize()).size() as u64);
     let name = options.name.as_deref().map(pipemark_model::neutral);
-    let started = Display::start(handle, DisplayOptions { name, form, interval, size, buffer })?;
+    let (average, wait) = (options.average.map(Duration::from), options.wait);
+    let started = Display::start(handle, DisplayOptions { name, form, interval, average, wait, size, buffer })?;
     *display.lock().unwrap_or_else(PoisonError::into_inner) = Some(started);
     Ok(display)
 }
