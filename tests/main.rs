@@ -50,5 +50,6 @@ mod usage;
 mod verbs;
 mod verdicts;
 mod why;
+mod why_groups;
 mod why_profile;
 mod why_scale;

@@ -1,10 +1,12 @@
 //! Lists the pipelines running now, and explains why a process can't be sampled.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fmt::Display;
 
 use pipemark_console::ExitError;
-use pipemark_proc::process::{self, PipeId, Process};
+use pipemark_model::neutral;
+use pipemark_proc::control_group::{GroupName, GroupNames, Membership, processes_in};
+use pipemark_proc::process::{self, Direction, PipeEnd, PipeId, Process};
 use pipemark_proc::topology;
 use rustix::io::Errno;
 use rustix::process::{Pid, test_kill_process};
@@ -16,6 +18,12 @@ pub struct LivePipeline {
     pub pid: u32,
     /// The names of the stages, in the order of the data.
     pub stages: Vec<String>,
+    /// The unit of systemd that it belongs to; `None` for sessions.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub unit: Option<String>,
+    /// The container that it runs in: its name, or the start of its ID.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub container: Option<String>,
 }
 
 /// The live pipelines whose processes may be sampled: stages joined by standard input and output.
@@ -30,6 +38,7 @@ pub fn live_pipelines() -> Vec<LivePipeline> {
     for (at, stage) in stages.iter().enumerate() {
         stage.ins.iter().chain(&stage.outs).for_each(|&pipe| users.entry(pipe).or_default().push(at));
     }
+    let names = GroupNames::read();
     let mut is_taken = vec![false; stages.len()];
     let mut found = Vec::new();
     for first in 0..stages.len() {
@@ -45,7 +54,9 @@ pub fn live_pipelines() -> Vec<LivePipeline> {
         let command = |at: &usize| by_pid.get(&stages[*at].pids[0]).map(|process| process.command(&process.words()));
         if let Some(&first) = own.first() {
             let stages_of_it = own.iter().filter_map(command).collect();
-            found.push(LivePipeline { pid: stages[first].pids[0], stages: stages_of_it });
+            let pid = stages[first].pids[0];
+            let Membership { unit, container } = names.of(pid);
+            found.push(LivePipeline { pid, stages: stages_of_it, unit, container });
         }
     }
     found
@@ -63,6 +74,31 @@ pub fn processes_named(name: &str) -> Vec<u32> {
     let mut found: Vec<u32> = named.map(|process| process.pid).collect();
     found.sort_unstable();
     found
+}
+
+/// The processes in a group that a pipe joins to another of the group; if there are none, those with a pipe to outside; or
+/// all.
+///
+/// # Errors
+/// If the group has no processes, or its name fits several groups.
+pub fn processes_of(group: &GroupName) -> Result<Vec<u32>, ExitError> {
+    let all = processes_in(group).map_err(|sentence| {
+        ExitError::usage(format_args!("{}; 'pipemark why' lists running pipelines", neutral(&sentence)))
+    })?;
+    let ends_of = |&pid: &u32| Some((pid, Process::read_standard(pid)?.ends?));
+    let processes: Vec<(u32, Vec<PipeEnd>)> = all.iter().filter_map(ends_of).collect();
+    let ends = || processes.iter().flat_map(|(_, ends)| ends);
+    let pipes = |excluded: Direction| -> HashSet<PipeId> {
+        ends().filter(|end| end.direction != excluded).map(|end| end.pipe).collect()
+    };
+    // A shell in a container has a pipe to what runs the container, and only waits for its pipelines.
+    let (written, read) = (pipes(Direction::In), pipes(Direction::Out));
+    let with = |is_of_pipeline: &dyn Fn(&PipeEnd) -> bool| -> Vec<u32> {
+        processes.iter().filter(|(_, ends)| ends.iter().any(is_of_pipeline)).map(|(pid, _)| *pid).collect()
+    };
+    let inside = with(&|end| written.contains(&end.pipe) && read.contains(&end.pipe));
+    let joined = if inside.is_empty() { with(&|_| true) } else { inside };
+    Ok(if joined.is_empty() { all } else { joined })
 }
 
 /// The error for a pid that no process has.

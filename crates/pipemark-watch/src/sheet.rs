@@ -216,9 +216,17 @@ pub(crate) fn live(found: &[LivePipeline], verb: &str) -> Sheet {
         None => words.clone(),
     };
     let stages = |live: &LivePipeline| Cell::text(live.stages.iter().map(short).collect::<Vec<_>>().join(" | "));
-    let table = Table::of(found)
-        .column(Column::figures("pid", "PID"), |live| Cell::of(live.pid.to_string(), live.pid))
-        .column(Column::words("pipeline", "pipeline").fit(Fit::Elastic), stages);
+    let group = |live: &LivePipeline| {
+        let unit = live.unit.as_ref().map(|unit| format!("unit {unit}"));
+        let container = live.container.as_ref().map(|container| format!("container {container}"));
+        Cell::text(neutral(&container.or(unit).unwrap_or_default()))
+    };
+    let mut table =
+        Table::of(found).column(Column::figures("pid", "PID"), |live| Cell::of(live.pid.to_string(), live.pid));
+    if found.iter().any(|live| live.unit.is_some() || live.container.is_some()) {
+        table = table.column(Column::words("group", "in"), group);
+    }
+    let table = table.column(Column::words("pipeline", "pipeline").fit(Fit::Elastic), stages);
     let text = match found.len() {
         0 => format!("there is no running pipeline that you may sample; to run one: pipemark {verb} 'a | b'"),
         count => format!("{}; to select one: pipemark {verb} PID", counted(count, "running pipeline")),

@@ -1,5 +1,6 @@
 //! The verbs: `why` reports what limits a pipeline, `watch` shows a pipeline live, and `tune` tries larger pipes.
 
+mod search_term;
 pub mod signal_relay;
 pub mod tune;
 pub mod watch;

@@ -17,16 +17,18 @@ use rustix::process::Signal;
 
 use pipemark_causes::exact_text::ExactText;
 use pipemark_causes::verdict::verdict;
-use pipemark_causes::{PipelineEvidence, PipelineFigures, PipelineReport, Timeline, trace};
+use pipemark_causes::{Interval, PipelineEvidence, PipelineFigures, PipelineReport, Timeline, trace};
 use pipemark_console::{
     Destination, ExitError, FormatOption, Progress, VerbResult, WordChoice, destination, exit, one_of, say_error,
     terminal_of,
 };
 use pipemark_host::child::{Child, Interrupt, ProcessGroup, RunError, wait_readable};
 use pipemark_model::{neutral, parse_duration};
+use pipemark_proc::control_group::GroupName;
 use pipemark_show::{Sheet, json_line};
 
 use crate::screen::KeyPress;
+use crate::verbs::search_term::SearchTerm;
 use crate::verbs::signal_relay::SignalRelay;
 use crate::{ProcFile, SamplingOptions, Subject, Watcher, live, sheet};
 
@@ -56,7 +58,7 @@ pub struct WhyOptions {
     #[arg(long, value_name = "FILE")]
     trace: Option<PathBuf>,
     /// Conclude from the trace in FILE, without a pipeline
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["words", "command", "name", "time", "record", "no_touch"])]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["words", "command", "name", "unit", "container", "cgroup", "time", "record", "no_touch"])]
     replay: Option<PathBuf>,
     /// Also list the other causes that were considered, with the gain without each, and why they weren't chosen
     #[arg(long)]
@@ -84,6 +86,15 @@ pub struct WatchedOptions {
     /// Sample the running pipelines that have a process of this name
     #[arg(long, value_name = "NAME", conflicts_with_all = ["words", "command"])]
     name: Option<String>,
+    /// Sample the running pipelines of a unit of systemd, such as nightly.service
+    #[arg(long, value_name = "UNIT", conflicts_with_all = ["words", "command", "name"])]
+    unit: Option<String>,
+    /// Sample the running pipelines in a container of docker or podman, given by its name or ID
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["words", "command", "name", "unit"])]
+    container: Option<String>,
+    /// Sample the running pipelines in the control group PATH, and in those below it
+    #[arg(long, value_name = "PATH", conflicts_with_all = ["words", "command", "name", "unit", "container"])]
+    cgroup: Option<String>,
     /// Write all results as JSON to FILE; '-' is standard output
     #[arg(long, value_name = "FILE|-", value_parser = destination)]
     pub json: Option<Destination>,
@@ -112,26 +123,31 @@ const FILES: [WordChoice<ProcFile>; 3] = [
 ];
 
 impl WatchedOptions {
-    /// Starts to sample these processes. Processes that were found by name may have ended since. Then, later ones of
-    /// that name are sampled.
+    /// What running processes are looked for by; `None` if they are given otherwise.
+    pub fn search_term(&self) -> Option<SearchTerm> {
+        let name = self.name.clone().map(SearchTerm::Name);
+        let unit = || self.unit.clone().map(GroupName::Unit);
+        let container = || self.container.clone().map(GroupName::Container);
+        let path = || self.cgroup.clone().map(GroupName::Path);
+        name.or_else(|| unit().or_else(container).or_else(path).map(SearchTerm::Group))
+    }
+
+    /// Starts to sample these processes. Processes that were looked for may have ended since. Then, later ones that fit
+    /// are sampled.
     pub fn start_watcher(&self, pids: &[u32]) -> Result<Watcher, ExitError> {
         const PATIENCE: Duration = Duration::from_secs(5);
         let end = Instant::now() + PATIENCE;
+        let term = self.search_term();
         let mut pids = pids.to_vec();
         loop {
-            let may_retry = self.name.is_some() && Instant::now() < end;
+            let may_retry = term.is_some() && Instant::now() < end;
             if may_retry {
                 pids.retain(|&pid| live::refusal(pid).is_none());
             }
             if !pids.is_empty() {
                 let refusal = pids.iter().find_map(|&pid| live::refusal(pid));
-                match (refusal, &self.name) {
-                    (Some(_), Some(name)) if !may_retry => {
-                        return Err(ExitError::failed(format_args!(
-                            "all processes called '{}' ended before they could be sampled; give the PID of the shell that runs the pipeline",
-                            neutral(name)
-                        )));
-                    }
+                match (refusal, &term) {
+                    (Some(_), Some(term)) if !may_retry => return Err(term.ended()),
                     (Some(stop), None) => return Err(stop),
                     // A process has ended since the line above.
                     (Some(_), Some(_)) => {}
@@ -144,7 +160,7 @@ impl WatchedOptions {
                 }
             }
             // Between two short processes, there may be none for a while.
-            pids = match self.name.as_deref().map(find_named) {
+            pids = match term.as_ref().map(SearchTerm::find) {
                 Some(Ok(found)) => found,
                 Some(Err(stop)) if !may_retry => return Err(stop),
                 _ => Vec::new(),
@@ -191,8 +207,8 @@ pub fn watch_target(options: &WatchedOptions) -> Result<WatchTarget, ExitError> 
     if let Some(destination) = &options.json {
         destination.check("JSON").map_err(|error| ExitError::with(FAILED, error))?;
     }
-    if let Some(name) = &options.name {
-        return find_named(name).map(WatchTarget::Processes);
+    if let Some(term) = options.search_term() {
+        return term.find().map(WatchTarget::Processes);
     }
     if !options.command.is_empty() {
         if !options.words.is_empty() {
@@ -228,27 +244,8 @@ pub fn watch_target(options: &WatchedOptions) -> Result<WatchTarget, ExitError> 
     }
 }
 
-/// How often processes of a name are looked for that end before they are sampled.
-const ROUNDS_OF_A_NAME: u32 = 5;
-
-/// The living processes with this name. In a loop of short commands, the next one may be about to start.
-fn find_named(name: &str) -> Result<Vec<u32>, ExitError> {
-    const PATIENCE: Duration = Duration::from_secs(3);
-    let end = Instant::now() + PATIENCE;
-    loop {
-        let found = live::processes_named(name);
-        if !found.is_empty() {
-            return Ok(found);
-        }
-        if Instant::now() >= end {
-            return Err(ExitError::usage(format_args!(
-                "there is no process called '{}'; 'pipemark why' lists running pipelines; to run one: pipemark why 'a | b'",
-                neutral(name)
-            )));
-        }
-        std::thread::sleep(Duration::from_millis(5));
-    }
-}
+/// How often processes are looked for that end before they are sampled.
+const ROUNDS_OF_SEARCH: u32 = 5;
 
 /// The error for a single bare word, which may be meant as a process name; `None` for other words.
 fn bare_name(word: &OsStr) -> Option<ExitError> {
@@ -335,6 +332,9 @@ fn read_trace(path: &Path) -> Result<PipelineEvidence, ExitError> {
 
 /// A view of a pipeline while it is watched.
 pub trait WatchView {
+    /// Called with the counts of each half second, before the timeline merges them with earlier ones.
+    fn add(&mut self, _: &Interval) {}
+
     /// Called twice a second with the counts so far.
     fn show(&mut self, _: &Watcher, _: &Timeline) {}
 
@@ -345,6 +345,11 @@ pub trait WatchView {
 
     /// Called when watching ends, before anything else is written.
     fn close(&mut self, _: &Watcher) {}
+
+    /// Whether another pipeline is watched after this one, in the same process.
+    fn goes_on(&self) -> bool {
+        false
+    }
 
     /// The sheet shown at the end.
     fn sheet(&self, report: &PipelineReport) -> Sheet {
@@ -375,12 +380,12 @@ pub fn run(options: &WhyOptions, keep: Keep<'_>) -> VerbResult {
             let time = options.time.unwrap_or(Duration::from_secs(2));
             let mut view = Quiet { extras };
             let (mut report, mut key) = sample_running(watched, &pids, Some(time), &mut view, keep, trace)?;
-            // All processes of a name may end between the scan and the first sample.
-            for _ in 1..ROUNDS_OF_A_NAME {
-                let Some(name) = watched.name.as_deref().filter(|_| report.stages.is_empty() && key.is_none()) else {
+            // All processes that were found may end between the scan and the first sample.
+            for _ in 1..ROUNDS_OF_SEARCH {
+                let Some(term) = watched.search_term().filter(|_| report.stages.is_empty() && key.is_none()) else {
                     break;
                 };
-                (report, key) = sample_running(watched, &find_named(name)?, Some(time), &mut view, keep, trace)?;
+                (report, key) = sample_running(watched, &term.find()?, Some(time), &mut view, keep, trace)?;
             }
             if report.stages.is_empty() && key.is_none() {
                 write(watched, &view, &report, || Ok(()))?;
@@ -500,14 +505,18 @@ fn watch(
         }
         watcher.sample();
         if watcher.is_interval_over() {
-            timeline.add(watcher.close_interval());
+            let interval = watcher.close_interval();
+            live.add(&interval);
+            timeline.add(interval);
             watcher.show(|watcher| live.show(watcher, &timeline));
         }
         if let Some(key) = live.requested_key() {
             break Some(key);
         }
     };
-    timeline.add(watcher.close_interval());
+    let interval = watcher.close_interval();
+    live.add(&interval);
+    timeline.add(interval);
     watcher.finish_profiling();
     // On a busy machine, perhaps the last frame hasn't been shown, or none at all.
     live.show(watcher, &timeline);
@@ -526,13 +535,26 @@ pub fn sample_running(
 ) -> Result<(PipelineReport, Option<KeyPress>), ExitError> {
     // This program starts no process here, so no guards are needed.
     let interrupt = Interrupt::catch().map_err(ExitError::failed)?;
+    sample_until(&interrupt, options, pids, time, live, keep, trace)
+}
+
+/// Like [`sample_running`], for a caller that has caught the signals that end sampling.
+pub fn sample_until(
+    interrupt: &Interrupt,
+    options: &WatchedOptions,
+    pids: &[u32],
+    time: Option<Duration>,
+    live: &mut dyn WatchView,
+    keep: Keep<'_>,
+    trace: KeepEvidence<'_>,
+) -> Result<(PipelineReport, Option<KeyPress>), ExitError> {
     let mut watcher = options.start_watcher(pids)?;
     let deadline = time.map(|time| Instant::now() + time);
     let mut interrupted = false;
     let mut alive = Instant::now();
     let (timeline, key) = watch(&mut watcher, live, |watcher, until| {
         let until = deadline.map_or(until, |deadline| deadline.min(until));
-        interrupted |= wait_readable(&[], until, Some(&interrupt)) == Err(RunError::Interrupted);
+        interrupted |= wait_readable(&[], until, Some(interrupt)) == Err(RunError::Interrupted);
         if watcher.is_alive() {
             alive = Instant::now();
         }
@@ -544,7 +566,7 @@ pub fn sample_running(
     trace(&evidence)?;
     let mut report = PipelineReport::of(&evidence);
     record(options, &mut report, &timeline, keep);
-    if !matches!(key, Some(KeyPress::Next)) {
+    if !matches!(key, Some(KeyPress::Next)) && !live.goes_on() {
         leave_to_kernel(watcher);
     }
     Ok((report, if interrupted { Some(KeyPress::Interrupt) } else { key }))
