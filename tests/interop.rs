@@ -2,6 +2,7 @@
 //! with the real shell, `man`, `groff` or parser.
 
 use std::fs;
+use std::io::{Read, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
@@ -252,4 +253,101 @@ fn benchmark_json_has_the_fields_of_its_reader() {
         assert!(benchmark["value"].as_f64().unwrap() > 0.0 && benchmark["range"].is_string(), "{benchmark}");
     }
     assert_eq!(benchmarks.as_array().unwrap().len(), 2);
+}
+
+/// The samples of OpenMetrics, read by both of Prometheus's parsers in Python; `None` if they aren't here.
+fn samples(file: &std::path::Path) -> Option<Vec<Value>> {
+    let script = "import json, sys\n\
+                  from prometheus_client.openmetrics.parser import text_string_to_metric_families as strict\n\
+                  from prometheus_client.parser import text_string_to_metric_families as old\n\
+                  text = open(sys.argv[1]).read()\n\
+                  families = list(strict(text))\n\
+                  count = lambda families: sum(len(family.samples) for family in families)\n\
+                  assert count(families) == count(old(text))\n\
+                  print(json.dumps([[s.name, s.labels, s.value] for f in families for s in f.samples]))";
+    let output = Command::new(python()?).args(["-c", script]).arg(file).output().unwrap();
+    Some(serde_json::from_str(&text(&output)).unwrap())
+}
+
+#[test]
+fn a_watched_pipeline_is_read_by_prometheus_s_own_parsers() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("pipemark.prom");
+    let socket = directory.path().join("pipemark.sock");
+    let copy = directory.path().join("copy");
+    let is_whole = |text: &str| text.contains("name=\"gzip\"") && text.ends_with("# EOF\n");
+    // Watches a pipeline that runs until `read` has found its figures.
+    let watch = |target: &str, read: &dyn Fn() -> bool| {
+        let (input, mut output) = std::io::pipe().unwrap();
+        let mut command = Command::new(PIPEMARK);
+        let words = ["watch", "--interval", "200ms", "--openmetrics", target, "cat | gzip >/dev/null"];
+        command.args(words).stdin(input).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let child = command.spawn().unwrap();
+        // It has the reading end of the pipe.
+        drop(command);
+        program::eventually(target, || {
+            output.write_all(&[b'x'; 50_000]).unwrap();
+            read()
+        });
+        drop(output);
+        let ended = child.wait_with_output().unwrap();
+        assert!(ended.status.success() && ended.stdout.is_empty(), "no lines beside the figures: {ended:?}");
+    };
+    watch(file.to_str().unwrap(), &|| {
+        let text = fs::read_to_string(&file).unwrap_or_default();
+        is_whole(&text) && fs::write(&copy, text).is_ok()
+    });
+    assert!(fs::read_to_string(&file).unwrap().contains("pipemark_watch_running{} 0\n"));
+    let from_file = samples(&copy);
+    watch(&format!("unix:{}", socket.display()), &|| {
+        let Ok(mut client) = std::os::unix::net::UnixStream::connect(&socket) else { return false };
+        let mut answer = String::new();
+        client.write_all(b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n").unwrap();
+        client.read_to_string(&mut answer).unwrap();
+        let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+        assert!(head.starts_with("HTTP/1.1 200 OK\r\nContent-Type: application/openmetrics-text;"), "{head}");
+        is_whole(body) && fs::write(&copy, body).is_ok()
+    });
+    assert!(!socket.exists());
+    let from_socket = samples(&copy);
+    let (Some(from_file), Some(from_socket)) = (from_file, from_socket) else {
+        report_skip("OpenMetrics of watch as Prometheus reads it", "prometheus_client is not here");
+        return;
+    };
+    for samples in [from_file, from_socket] {
+        let of = |name: &str| samples.iter().filter(|sample| sample[0] == name).collect::<Vec<_>>();
+        let busy = of("pipemark_stage_busy_ratio");
+        assert_eq!(busy.len(), 2, "{samples:?}");
+        assert_eq!(busy[1][1]["name"], "gzip");
+        assert_eq!(busy[1][1]["pipeline"], "cat | gzip");
+        assert_eq!(of("pipemark_pipe_writer_waits_ratio")[0][1]["to"], "2");
+        assert_eq!(of("pipemark_bottleneck").len(), 1);
+        assert_eq!(of("pipemark_watch_running")[0][2], 1.0);
+    }
+}
+
+#[test]
+fn the_next_run_of_a_pipeline_is_published_too() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("pipemark.prom");
+    // A name that no other test uses.
+    let name = format!("pub{}", std::process::id());
+    fs::copy("/bin/gzip", directory.path().join(&name)).unwrap();
+    let words = ["watch", "--name", &name, "--interval", "100ms", "--openmetrics", file.to_str().unwrap()];
+    let mut command = Command::new(PIPEMARK);
+    let watch = command.args(words).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let published = |what: &str| fs::read_to_string(&file).is_ok_and(|text| text.contains(what));
+    for _ in 0..2 {
+        program::eventually("nothing is watched", || published("pipemark_watch_running{} 0\n"));
+        let mut filter = Command::new(directory.path().join(&name));
+        let zero = fs::File::open("/dev/zero").unwrap();
+        let mut filter = filter.stdin(zero).stdout(Stdio::null()).spawn().unwrap();
+        program::eventually("it is watched", || published(&format!("name=\"{name}\"")));
+        filter.kill().unwrap();
+        filter.wait().unwrap();
+    }
+    program::eventually("nothing is watched at the end", || published("pipemark_watch_running{} 0\n"));
+    rustix::process::kill_process(rustix::process::Pid::from_child(&watch), rustix::process::Signal::INT).unwrap();
+    let ended = watch.wait_with_output().unwrap();
+    assert_eq!(ended.status.code(), Some(130));
 }

@@ -37,14 +37,30 @@ impl Timeline {
         }
     }
 
-    /// The last intervals.
-    pub fn recent(&self, count: usize) -> Timeline {
-        let from = self.intervals.len().saturating_sub(count);
-        Timeline { intervals: self.intervals[from..].to_vec(), ..Timeline::default() }
-    }
-
     /// All intervals merged into one.
     pub fn total(&self) -> Interval {
         Interval::total(&self.intervals)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::interval::StageCounts;
+
+    #[test]
+    fn a_day_takes_no_more_memory_than_minutes() {
+        const HALF_SECONDS_OF_A_DAY: u32 = 172_800;
+        let mut timeline = Timeline::default();
+        let mut most = 0;
+        for _ in 0..HALF_SECONDS_OF_A_DAY {
+            let stages = vec![StageCounts { threads: 3, ..StageCounts::default() }; 5];
+            timeline.add(Interval { samples: 50, seconds: 0.5, stages, ..Interval::default() });
+            most = most.max(timeline.intervals.capacity());
+        }
+        assert!(timeline.intervals.len() <= MAX_INTERVALS && most <= 2 * MAX_INTERVALS, "{most}");
+        let total = timeline.total();
+        assert_eq!(total.samples, 50 * HALF_SECONDS_OF_A_DAY);
+        assert!(total.stages.iter().all(|stage| stage.threads == 3 * u64::from(HALF_SECONDS_OF_A_DAY)));
     }
 }

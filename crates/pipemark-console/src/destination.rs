@@ -92,13 +92,25 @@ impl Destination {
     /// # Errors
     /// If `content` is an error, or cannot be written. A regular file is then unchanged, and no temporary file is left.
     pub fn write(&self, what: &'static str, content: io::Result<String>) -> Result<(), OutputError> {
+        self.write_as(what, content, true)
+    }
+
+    /// Like [`write`](Self::write), for content that is replaced again soon: doesn't wait until it is on the disk.
+    ///
+    /// # Errors
+    /// As `write`.
+    pub fn write_transient(&self, what: &'static str, content: io::Result<String>) -> Result<(), OutputError> {
+        self.write_as(what, content, false)
+    }
+
+    fn write_as(&self, what: &'static str, content: io::Result<String>, syncs: bool) -> Result<(), OutputError> {
         let write = |content: String| match self {
             Destination::Stdout => {
                 check_stdout_open()?;
                 let mut out = io::stdout().lock();
                 ignore_broken_pipe(out.write_all(content.as_bytes()).and_then(|()| out.flush()))
             }
-            Destination::File(path) => write_file(path, content.as_bytes()),
+            Destination::File(path) => write_file(path, content.as_bytes(), syncs),
         };
         content.and_then(write).map_err(|cause| self.error(what, cause))
     }
@@ -218,14 +230,16 @@ fn check_writable(path: &Path) -> io::Result<()> {
     rustix::fs::access(path, rustix::fs::Access::WRITE_OK).map_err(io::Error::from)
 }
 
-fn write_file(path: &Path, content: &[u8]) -> io::Result<()> {
+fn write_file(path: &Path, content: &[u8], syncs: bool) -> io::Result<()> {
     match Target::of(path)? {
         Target::WriteInto(path) => ignore_broken_pipe(File::options().write(true).open(path)?.write_all(content)),
         Target::Replace(path) => {
             let mut draft = Draft::create_beside(&path)?;
             draft.file().write_all(content)?;
-            // Some file systems report only at fsync that they are full.
-            draft.file().sync_all()?;
+            if syncs {
+                // Some file systems report only at fsync that they are full.
+                draft.file().sync_all()?;
+            }
             draft.publish(&path)
         }
     }

@@ -277,6 +277,20 @@ mod tests {
         }
     }
 
+    #[test]
+    fn each_minute_of_a_day_stays_below_the_ceiling() {
+        const DAY: u32 = 86_400;
+        for (stages, ceiling) in [(5, 0.01), (400, 0.02)] {
+            let used = used(Duration::from_millis(5), stages, DAY);
+            let (first, rest) = used.split_at(60);
+            assert!(first.iter().sum::<f64>() <= ceiling * 70.0, "{stages} stages");
+            for minute in rest.chunks(60) {
+                let sum: f64 = minute.iter().sum();
+                assert!(sum <= ceiling * 61.0, "{stages} stages: {sum}");
+            }
+        }
+    }
+
     /// The most CPU time in any ten seconds of this many, if samples of a known cost are taken as often as they may be,
     /// and other work of many costs is done whenever there is room for it.
     fn most_in_ten_seconds(sample: Duration, stages: usize, seconds: u32) -> Duration {

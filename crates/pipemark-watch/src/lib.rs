@@ -12,6 +12,7 @@ mod evidence;
 mod live;
 mod moment;
 pub mod observation;
+mod openmetrics;
 mod pipeline;
 mod profiling;
 mod program_details;

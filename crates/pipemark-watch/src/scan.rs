@@ -40,6 +40,9 @@ const MAX_KNOWN_IF_SMALL: usize = 64;
 /// The maximum number of threads of a process that a scan reads for what they wait for.
 const MAX_THREADS: usize = 16;
 
+/// Beyond this number of sockets that processes waited for, those of processes that have ended are forgotten.
+const MAX_SOCKET_USES: usize = 4096;
+
 /// Decides when to scan and what. Keeps the result of the last scan, and the times of the last and the next scans.
 #[derive(Debug)]
 pub struct Scanner {
@@ -302,5 +305,9 @@ fn note_socket_uses(pipeline: &mut WatchedPipeline, processes: &[Process], exten
             Some((process.pid, *inode, direction))
         });
         pipeline.socket_uses.extend(uses);
+    }
+    // In a loop of short processes that runs for days, most have ended.
+    if pipeline.socket_uses.len() > MAX_SOCKET_USES {
+        pipeline.socket_uses.retain(|(pid, ..)| pipeline.known.contains_key(pid));
     }
 }

@@ -486,6 +486,9 @@ Register-ArgumentCompleter -Native -CommandName 'pipemark' -ScriptBlock {
         }
         'pipemark;why' {
             [CompletionResult]::new('--name', '--name', [CompletionResultType]::ParameterName, 'Sample the running pipelines that have a process of this name')
+            [CompletionResult]::new('--unit', '--unit', [CompletionResultType]::ParameterName, 'Sample the running pipelines of a unit of systemd, such as nightly.service')
+            [CompletionResult]::new('--container', '--container', [CompletionResultType]::ParameterName, 'Sample the running pipelines in a container of docker or podman, given by its name or ID')
+            [CompletionResult]::new('--cgroup', '--cgroup', [CompletionResultType]::ParameterName, 'Sample the running pipelines in the control group PATH, and in those below it')
             [CompletionResult]::new('--json', '--json', [CompletionResultType]::ParameterName, 'Write all results as JSON to FILE; ''-'' is standard output')
             [CompletionResult]::new('--access', '--access', [CompletionResultType]::ParameterName, 'Read thread states from /proc/PID/FILE; if that file is unreadable, from the next in this list')
             [CompletionResult]::new('--for', '--for', [CompletionResultType]::ParameterName, 'Sample for TIME, then leave the pipeline running [default: 2s for a running pipeline, otherwise until it ends]')
@@ -504,10 +507,14 @@ Register-ArgumentCompleter -Native -CommandName 'pipemark' -ScriptBlock {
         }
         'pipemark;watch' {
             [CompletionResult]::new('--name', '--name', [CompletionResultType]::ParameterName, 'Sample the running pipelines that have a process of this name')
+            [CompletionResult]::new('--unit', '--unit', [CompletionResultType]::ParameterName, 'Sample the running pipelines of a unit of systemd, such as nightly.service')
+            [CompletionResult]::new('--container', '--container', [CompletionResultType]::ParameterName, 'Sample the running pipelines in a container of docker or podman, given by its name or ID')
+            [CompletionResult]::new('--cgroup', '--cgroup', [CompletionResultType]::ParameterName, 'Sample the running pipelines in the control group PATH, and in those below it')
             [CompletionResult]::new('--json', '--json', [CompletionResultType]::ParameterName, 'Write all results as JSON to FILE; ''-'' is standard output')
             [CompletionResult]::new('--access', '--access', [CompletionResultType]::ParameterName, 'Read thread states from /proc/PID/FILE; if that file is unreadable, from the next in this list')
             [CompletionResult]::new('--for', '--for', [CompletionResultType]::ParameterName, 'Watch for TIME, then leave the pipeline running [default: until it ends]')
             [CompletionResult]::new('--interval', '--interval', [CompletionResultType]::ParameterName, 'Update the screen, or print a line, every TIME')
+            [CompletionResult]::new('--openmetrics', '--openmetrics', [CompletionResultType]::ParameterName, 'Publish the latest figures as OpenMetrics every --interval: in FILE, which is replaced as a whole, or by HTTP on the UNIX socket SOCKET')
             [CompletionResult]::new('--record', '--record', [CompletionResultType]::ParameterName, 'Save the activity of each stage in the history; ''pipemark report'' charts it over time')
             [CompletionResult]::new('--no-touch', '--no-touch', [CompletionResultType]::ParameterName, 'Never open a pipe, not even to read its capacity')
             [CompletionResult]::new('--no-profile', '--no-profile', [CompletionResultType]::ParameterName, 'Don''t sample which functions the busiest stages execute')
@@ -517,6 +524,9 @@ Register-ArgumentCompleter -Native -CommandName 'pipemark' -ScriptBlock {
         }
         'pipemark;tune' {
             [CompletionResult]::new('--name', '--name', [CompletionResultType]::ParameterName, 'Sample the running pipelines that have a process of this name')
+            [CompletionResult]::new('--unit', '--unit', [CompletionResultType]::ParameterName, 'Sample the running pipelines of a unit of systemd, such as nightly.service')
+            [CompletionResult]::new('--container', '--container', [CompletionResultType]::ParameterName, 'Sample the running pipelines in a container of docker or podman, given by its name or ID')
+            [CompletionResult]::new('--cgroup', '--cgroup', [CompletionResultType]::ParameterName, 'Sample the running pipelines in the control group PATH, and in those below it')
             [CompletionResult]::new('--json', '--json', [CompletionResultType]::ParameterName, 'Write all results as JSON to FILE; ''-'' is standard output')
             [CompletionResult]::new('--access', '--access', [CompletionResultType]::ParameterName, 'Read thread states from /proc/PID/FILE; if that file is unreadable, from the next in this list')
             [CompletionResult]::new('--for', '--for', [CompletionResultType]::ParameterName, 'Compare for TIME; a longer time gives a narrower confidence interval')
@@ -570,10 +580,13 @@ Register-ArgumentCompleter -Native -CommandName 'pipemark' -ScriptBlock {
             [CompletionResult]::new('--progress', '--progress', [CompletionResultType]::ParameterName, 'Show elapsed time, bytes delivered, rate and time left: one line on a terminal, otherwise a line per interval')
             [CompletionResult]::new('--interval', '--interval', [CompletionResultType]::ParameterName, 'Update progress every TIME [default: 1s]')
             [CompletionResult]::new('--name', '--name', [CompletionResultType]::ParameterName, 'Begin lines of progress with NAME')
-            [CompletionResult]::new('--size', '--size', [CompletionResultType]::ParameterName, 'Expected number of bytes, for percentage and time left [default: the rest of the input, if it is a file]')
+            [CompletionResult]::new('--size', '--size', [CompletionResultType]::ParameterName, 'Expected number of bytes, or of lines with --lines, for the bar, percentage and time left [default: the rest of the input, if it is a file]')
+            [CompletionResult]::new('--lines', '--lines', [CompletionResultType]::ParameterName, 'Count lines, or with =null the texts that end with a null byte; every byte is then copied')
+            [CompletionResult]::new('--average', '--average', [CompletionResultType]::ParameterName, 'Average rates, and the rate for the time left, over TIME [default: the last interval; for the time left, ten intervals]')
             [CompletionResult]::new('--limit', '--limit', [CompletionResultType]::ParameterName, 'Pass at most RATE bytes per second, such as 20m')
             [CompletionResult]::new('--set', '--set', [CompletionResultType]::ParameterName, 'Change the limit of the running relay PID, which must have been started with --limit')
             [CompletionResult]::new('--stats', '--stats', [CompletionResultType]::ParameterName, 'Print a line of statistics to standard error at the end')
+            [CompletionResult]::new('--wait', '--wait', [CompletionResultType]::ParameterName, 'Show progress, and count its time, only from the first byte on')
             [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help (see more with ''--help'')')
             [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help (see more with ''--help'')')
             break

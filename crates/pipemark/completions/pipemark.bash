@@ -1396,7 +1396,7 @@ _pipemark() {
             return 0
             ;;
         pipemark__subcmd__relay)
-            opts="-h --capacity --method --stats --buffer --start-at --stop-at --progress --interval --name --size --limit --set --help"
+            opts="-h --capacity --method --stats --buffer --start-at --stop-at --progress --interval --name --size --lines --average --wait --limit --set --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1435,6 +1435,14 @@ _pipemark() {
                     return 0
                     ;;
                 --size)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --lines)
+                    COMPREPLY=($(compgen -W "newline null" -- "${cur}"))
+                    return 0
+                    ;;
+                --average)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -1616,13 +1624,25 @@ _pipemark() {
             return 0
             ;;
         pipemark__subcmd__tune)
-            opts="-S -h --name --json --record --no-profile --access --for --capacity --pipe --no-touch --budget --sample --prepare --without-last --yes --rerun-source --live --shell --threshold --fail-on --markdown --format --help"
+            opts="-S -h --name --unit --container --cgroup --json --record --no-profile --access --for --capacity --pipe --no-touch --budget --sample --prepare --without-last --yes --rerun-source --live --shell --threshold --fail-on --markdown --format --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
             fi
             case "${prev}" in
                 --name)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --unit)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --container)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --cgroup)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -1690,13 +1710,25 @@ _pipemark() {
             return 0
             ;;
         pipemark__subcmd__watch)
-            opts="-h --name --json --record --no-touch --no-profile --access --for --interval --help"
+            opts="-h --name --unit --container --cgroup --json --record --no-touch --no-profile --access --for --interval --openmetrics --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
             fi
             case "${prev}" in
                 --name)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --unit)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --container)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --cgroup)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -1716,6 +1748,10 @@ _pipemark() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
+                --openmetrics)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 *)
                     COMPREPLY=()
                     ;;
@@ -1724,13 +1760,25 @@ _pipemark() {
             return 0
             ;;
         pipemark__subcmd__why)
-            opts="-h --name --json --record --no-touch --no-profile --access --for --trace --replay --explain --functions --folded --redact --help"
+            opts="-h --name --unit --container --cgroup --json --record --no-touch --no-profile --access --for --trace --replay --explain --functions --folded --redact --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
             fi
             case "${prev}" in
                 --name)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --unit)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --container)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --cgroup)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;

@@ -460,6 +460,9 @@ set edit:completion:arg-completer[pipemark] = {|@words|
         }
         &'pipemark;why'= {
             cand --name 'Sample the running pipelines that have a process of this name'
+            cand --unit 'Sample the running pipelines of a unit of systemd, such as nightly.service'
+            cand --container 'Sample the running pipelines in a container of docker or podman, given by its name or ID'
+            cand --cgroup 'Sample the running pipelines in the control group PATH, and in those below it'
             cand --json 'Write all results as JSON to FILE; ''-'' is standard output'
             cand --access 'Read thread states from /proc/PID/FILE; if that file is unreadable, from the next in this list'
             cand --for 'Sample for TIME, then leave the pipeline running [default: 2s for a running pipeline, otherwise until it ends]'
@@ -477,10 +480,14 @@ set edit:completion:arg-completer[pipemark] = {|@words|
         }
         &'pipemark;watch'= {
             cand --name 'Sample the running pipelines that have a process of this name'
+            cand --unit 'Sample the running pipelines of a unit of systemd, such as nightly.service'
+            cand --container 'Sample the running pipelines in a container of docker or podman, given by its name or ID'
+            cand --cgroup 'Sample the running pipelines in the control group PATH, and in those below it'
             cand --json 'Write all results as JSON to FILE; ''-'' is standard output'
             cand --access 'Read thread states from /proc/PID/FILE; if that file is unreadable, from the next in this list'
             cand --for 'Watch for TIME, then leave the pipeline running [default: until it ends]'
             cand --interval 'Update the screen, or print a line, every TIME'
+            cand --openmetrics 'Publish the latest figures as OpenMetrics every --interval: in FILE, which is replaced as a whole, or by HTTP on the UNIX socket SOCKET'
             cand --record 'Save the activity of each stage in the history; ''pipemark report'' charts it over time'
             cand --no-touch 'Never open a pipe, not even to read its capacity'
             cand --no-profile 'Don''t sample which functions the busiest stages execute'
@@ -489,6 +496,9 @@ set edit:completion:arg-completer[pipemark] = {|@words|
         }
         &'pipemark;tune'= {
             cand --name 'Sample the running pipelines that have a process of this name'
+            cand --unit 'Sample the running pipelines of a unit of systemd, such as nightly.service'
+            cand --container 'Sample the running pipelines in a container of docker or podman, given by its name or ID'
+            cand --cgroup 'Sample the running pipelines in the control group PATH, and in those below it'
             cand --json 'Write all results as JSON to FILE; ''-'' is standard output'
             cand --access 'Read thread states from /proc/PID/FILE; if that file is unreadable, from the next in this list'
             cand --for 'Compare for TIME; a longer time gives a narrower confidence interval'
@@ -539,10 +549,13 @@ set edit:completion:arg-completer[pipemark] = {|@words|
             cand --progress 'Show elapsed time, bytes delivered, rate and time left: one line on a terminal, otherwise a line per interval'
             cand --interval 'Update progress every TIME [default: 1s]'
             cand --name 'Begin lines of progress with NAME'
-            cand --size 'Expected number of bytes, for percentage and time left [default: the rest of the input, if it is a file]'
+            cand --size 'Expected number of bytes, or of lines with --lines, for the bar, percentage and time left [default: the rest of the input, if it is a file]'
+            cand --lines 'Count lines, or with =null the texts that end with a null byte; every byte is then copied'
+            cand --average 'Average rates, and the rate for the time left, over TIME [default: the last interval; for the time left, ten intervals]'
             cand --limit 'Pass at most RATE bytes per second, such as 20m'
             cand --set 'Change the limit of the running relay PID, which must have been started with --limit'
             cand --stats 'Print a line of statistics to standard error at the end'
+            cand --wait 'Show progress, and count its time, only from the first byte on'
             cand -h 'Print help (see more with ''--help'')'
             cand --help 'Print help (see more with ''--help'')'
         }

@@ -537,6 +537,9 @@ complete -c pipemark -n "__fish_pipemark_using_subcommand chain" -l all -d 'Prin
 complete -c pipemark -n "__fish_pipemark_using_subcommand chain" -l no-save -d 'Do not save this measurement in the history'
 complete -c pipemark -n "__fish_pipemark_using_subcommand chain" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c pipemark -n "__fish_pipemark_using_subcommand why" -l name -d 'Sample the running pipelines that have a process of this name' -r
+complete -c pipemark -n "__fish_pipemark_using_subcommand why" -l unit -d 'Sample the running pipelines of a unit of systemd, such as nightly.service' -r
+complete -c pipemark -n "__fish_pipemark_using_subcommand why" -l container -d 'Sample the running pipelines in a container of docker or podman, given by its name or ID' -r
+complete -c pipemark -n "__fish_pipemark_using_subcommand why" -l cgroup -d 'Sample the running pipelines in the control group PATH, and in those below it' -r
 complete -c pipemark -n "__fish_pipemark_using_subcommand why" -l json -d 'Write all results as JSON to FILE; \'-\' is standard output' -r
 complete -c pipemark -n "__fish_pipemark_using_subcommand why" -l access -d 'Read thread states from /proc/PID/FILE; if that file is unreadable, from the next in this list' -r -f -a "syscall\t'The system call in which a thread waits'
 wchan\t'The kernel function in which a thread waits'
@@ -553,17 +556,24 @@ complete -c pipemark -n "__fish_pipemark_using_subcommand why" -l functions -d '
 complete -c pipemark -n "__fish_pipemark_using_subcommand why" -l redact -d 'In the trace, replace arguments and names of files, hosts and unknown programs by placeholders'
 complete -c pipemark -n "__fish_pipemark_using_subcommand why" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c pipemark -n "__fish_pipemark_using_subcommand watch" -l name -d 'Sample the running pipelines that have a process of this name' -r
+complete -c pipemark -n "__fish_pipemark_using_subcommand watch" -l unit -d 'Sample the running pipelines of a unit of systemd, such as nightly.service' -r
+complete -c pipemark -n "__fish_pipemark_using_subcommand watch" -l container -d 'Sample the running pipelines in a container of docker or podman, given by its name or ID' -r
+complete -c pipemark -n "__fish_pipemark_using_subcommand watch" -l cgroup -d 'Sample the running pipelines in the control group PATH, and in those below it' -r
 complete -c pipemark -n "__fish_pipemark_using_subcommand watch" -l json -d 'Write all results as JSON to FILE; \'-\' is standard output' -r
 complete -c pipemark -n "__fish_pipemark_using_subcommand watch" -l access -d 'Read thread states from /proc/PID/FILE; if that file is unreadable, from the next in this list' -r -f -a "syscall\t'The system call in which a thread waits'
 wchan\t'The kernel function in which a thread waits'
 stat\t'Whether a thread runs or sleeps'"
 complete -c pipemark -n "__fish_pipemark_using_subcommand watch" -l for -d 'Watch for TIME, then leave the pipeline running [default: until it ends]' -r
 complete -c pipemark -n "__fish_pipemark_using_subcommand watch" -l interval -d 'Update the screen, or print a line, every TIME' -r
+complete -c pipemark -n "__fish_pipemark_using_subcommand watch" -l openmetrics -d 'Publish the latest figures as OpenMetrics every --interval: in FILE, which is replaced as a whole, or by HTTP on the UNIX socket SOCKET' -r
 complete -c pipemark -n "__fish_pipemark_using_subcommand watch" -l record -d 'Save the activity of each stage in the history; \'pipemark report\' charts it over time'
 complete -c pipemark -n "__fish_pipemark_using_subcommand watch" -l no-touch -d 'Never open a pipe, not even to read its capacity'
 complete -c pipemark -n "__fish_pipemark_using_subcommand watch" -l no-profile -d 'Don\'t sample which functions the busiest stages execute'
 complete -c pipemark -n "__fish_pipemark_using_subcommand watch" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c pipemark -n "__fish_pipemark_using_subcommand tune" -l name -d 'Sample the running pipelines that have a process of this name' -r
+complete -c pipemark -n "__fish_pipemark_using_subcommand tune" -l unit -d 'Sample the running pipelines of a unit of systemd, such as nightly.service' -r
+complete -c pipemark -n "__fish_pipemark_using_subcommand tune" -l container -d 'Sample the running pipelines in a container of docker or podman, given by its name or ID' -r
+complete -c pipemark -n "__fish_pipemark_using_subcommand tune" -l cgroup -d 'Sample the running pipelines in the control group PATH, and in those below it' -r
 complete -c pipemark -n "__fish_pipemark_using_subcommand tune" -l json -d 'Write all results as JSON to FILE; \'-\' is standard output' -r
 complete -c pipemark -n "__fish_pipemark_using_subcommand tune" -l access -d 'Read thread states from /proc/PID/FILE; if that file is unreadable, from the next in this list' -r -f -a "syscall\t'The system call in which a thread waits'
 wchan\t'The kernel function in which a thread waits'
@@ -617,9 +627,13 @@ complete -c pipemark -n "__fish_pipemark_using_subcommand relay" -l progress -d 
 json\t'One JSON object per line; units: bytes, nanoseconds, bytes per second'"
 complete -c pipemark -n "__fish_pipemark_using_subcommand relay" -l interval -d 'Update progress every TIME [default: 1s]' -r
 complete -c pipemark -n "__fish_pipemark_using_subcommand relay" -l name -d 'Begin lines of progress with NAME' -r
-complete -c pipemark -n "__fish_pipemark_using_subcommand relay" -l size -d 'Expected number of bytes, for percentage and time left [default: the rest of the input, if it is a file]' -r
+complete -c pipemark -n "__fish_pipemark_using_subcommand relay" -l size -d 'Expected number of bytes, or of lines with --lines, for the bar, percentage and time left [default: the rest of the input, if it is a file]' -r
+complete -c pipemark -n "__fish_pipemark_using_subcommand relay" -l lines -d 'Count lines, or with =null the texts that end with a null byte; every byte is then copied' -r -f -a "newline\t'Lines, which end with a newline'
+null\t'Texts that end with a null byte'"
+complete -c pipemark -n "__fish_pipemark_using_subcommand relay" -l average -d 'Average rates, and the rate for the time left, over TIME [default: the last interval; for the time left, ten intervals]' -r
 complete -c pipemark -n "__fish_pipemark_using_subcommand relay" -l limit -d 'Pass at most RATE bytes per second, such as 20m' -r
 complete -c pipemark -n "__fish_pipemark_using_subcommand relay" -l set -d 'Change the limit of the running relay PID, which must have been started with --limit' -r
 complete -c pipemark -n "__fish_pipemark_using_subcommand relay" -l stats -d 'Print a line of statistics to standard error at the end'
+complete -c pipemark -n "__fish_pipemark_using_subcommand relay" -l wait -d 'Show progress, and count its time, only from the first byte on'
 complete -c pipemark -n "__fish_pipemark_using_subcommand relay" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c pipemark -n "__fish_pipemark_using_subcommand help" -s h -l help -d 'Print help (see more with \'--help\')'

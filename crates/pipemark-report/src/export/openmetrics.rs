@@ -1,12 +1,11 @@
-//! The estimates as OpenMetrics text, for node_exporter's textfile collector. The text is also valid in the older
-//! Prometheus format, because it has only gauges and no time stamps.
+//! The estimates as OpenMetrics text, for node_exporter's textfile collector.
 
-use std::fmt::Write;
 use std::io;
 
 use jiff::Timestamp;
 
-use pipemark_model::{Document, Estimate, Figure, GIB, Record, Unit, is_control_or_invisible};
+use pipemark_model::{Document, Estimate, Figure, GIB, Record, Unit};
+use pipemark_show::Metrics;
 
 /// The figures of a document. Each has its median and the ends of its 95 % interval.
 ///
@@ -14,10 +13,10 @@ use pipemark_model::{Document, Estimate, Figure, GIB, Record, Unit, is_control_o
 /// `InvalidData` if a figure isn't a number.
 pub fn openmetrics(document: &Document) -> io::Result<String> {
     let of_run = vec![("suite", document.suite.as_str()), ("label", document.label.as_deref().unwrap_or_default())];
-    let mut out = String::new();
+    let mut out = Metrics::default();
     let mut of_whole = |name: &str, help: &str, value: f64| {
-        family(name, "seconds", help, &mut out);
-        sample(name, &of_run, value, &mut out)
+        out.family(name, "seconds", help);
+        out.sample(name, &of_run, value)
     };
     if let Ok(started) = document.started.parse::<Timestamp>() {
         let seconds = started.as_millisecond() as f64 / 1e3;
@@ -28,11 +27,11 @@ pub fn openmetrics(document: &Document) -> io::Result<String> {
         let figures = document.trials.iter().filter_map(|record| Some((record, figure(record)?)));
         for (index, (record, figure)) in figures.enumerate() {
             if index == 0 {
-                family(name, unit, help, &mut out);
+                out.family(name, unit, help);
             }
             let link = record.job.link().to_string();
             let own = [("experiment", &*record.experiment), ("trial", &*record.id), ("link", &*link)];
-            sample(name, &[&of_run[..], &own].concat(), figure, &mut out)?;
+            out.sample(name, &[&of_run[..], &own].concat(), figure)?;
         }
         io::Result::Ok(())
     };
@@ -57,8 +56,7 @@ pub fn openmetrics(document: &Document) -> io::Result<String> {
             })?;
         }
     }
-    out.push_str("# EOF\n");
-    Ok(out)
+    Ok(out.text())
 }
 
 /// The base of a metric family's name, its unit, and the factor that converts its figures to this unit. The format
@@ -96,43 +94,6 @@ fn in_unit(help: &str, unit: &str) -> String {
         }
         _ => help.to_owned(),
     }
-}
-
-fn family(name: &str, unit: &str, help: &str, out: &mut String) {
-    let _ = writeln!(out, "# HELP pipemark_{name} {}\n# TYPE pipemark_{name} gauge", escaped(help));
-    if !unit.is_empty() {
-        let _ = writeln!(out, "# UNIT pipemark_{name} {unit}");
-    }
-}
-
-/// Writes a sample. An empty label is equivalent to a missing one, so it is omitted.
-fn sample(name: &str, labels: &[(&str, &str)], figure: f64, out: &mut String) -> io::Result<()> {
-    if !figure.is_finite() {
-        return Err(io::Error::new(io::ErrorKind::InvalidData, "a figure of the document is not a number"));
-    }
-    let labels = labels.iter().filter(|(_, value)| !value.is_empty());
-    let labels: Vec<String> = labels.map(|(name, value)| format!("{name}=\"{}\"", escaped(value))).collect();
-    let _ = writeln!(out, "pipemark_{name}{{{}}} {figure}", labels.join(","));
-    Ok(())
-}
-
-/// A label's value, with backslash, quote and line feed escaped as the format requires. Characters that a terminal
-/// would interpret are escaped too.
-fn escaped(text: &str) -> String {
-    let mut safe = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c {
-            '\\' => safe.push_str("\\\\"),
-            '"' => safe.push_str("\\\""),
-            '\n' => safe.push_str("\\n"),
-            _ if is_control_or_invisible(c) => {
-                safe.push('\\');
-                safe.extend(c.escape_unicode());
-            }
-            _ => safe.push(c),
-        }
-    }
-    safe
 }
 
 #[cfg(test)]
