@@ -97,6 +97,7 @@ wheel() {
 	cp "$dist"/pipemark-*x86_64.whl "$roots/wheel/root"
 	inside "$roots/wheel" sh -c 'pip3 install -q --no-index /root/pipemark-*.whl'
 	measure "wheel in Debian 11" "$roots/wheel" pipemark
+	inside "$roots/wheel" python3 -c 'import pipemark; print(pipemark.why("yes | head -c 100m | wc -c").verdict.text)'
 }
 
 rpm() {

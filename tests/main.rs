@@ -36,6 +36,7 @@ mod output;
 mod outside_links;
 mod packaging;
 mod pasted;
+mod python_module;
 mod relay;
 mod relay_as_pv;
 mod relay_ends;
