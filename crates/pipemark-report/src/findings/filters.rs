@@ -338,8 +338,9 @@ mod tests {
         let found = all(vec![
             filter("yes-long", "sink", 4.0, 0.5, 100),
             filter("yes-long", "std-baseline", 0.5, 0.9, 5120),
+            filter("yes-long", "std-baseline-batch", 0.75, 0.9, 5120),
+            filter("yes-long", "baseline-main-thread", 0.5, 1.0, 51200),
             filter("yes-long", "baseline", 0.25, 1.0, 51200),
-            filter("yes-long", "baseline-workers", 0.25, 1.0, 51200),
             filter("yes-long", "pipeline", 0.125, 1.5, 102400),
             filter("yes-long", "lines-1", 2.5, 0.5, 2560),
             filter("yes-long", "lines-all", 2.5, 1.0, 5120),
@@ -352,7 +353,10 @@ mod tests {
         );
         let threads = text(&found, "lines-threads");
         assert!(threads.contains("lines-all has 1.00× (1.00–1.00) the throughput of lines-1, with"), "{threads}");
-        assert!(text(&found, "lines-scheduler").contains("has 0.50× (0.50–0.50) the throughput of std-baseline"));
+        let alone = text(&found, "lines-batches-alone");
+        assert!(alone.contains("std-baseline with batches has 1.50× (1.50–1.50) the throughput of"), "{alone}");
+        let scheduler = text(&found, "lines-scheduler");
+        assert!(scheduler.contains("has 0.50× (0.50–0.50) the throughput of baseline-main-thread"), "{scheduler}");
         assert!(text(&found, "lines-queues").contains("800 context switches per MiB instead of 200"));
         let top = text(&found, "lines-top-line");
         assert!(

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use proptest::prelude::*;
 
-use pipemark_entrants::AgainstProgram;
+use pipemark_entrants::{AgainstProgram, FILTERS};
 use pipemark_model::{
     ByteSize, Job, Key, LinkKind, MAX_SHORT, Nanos, Place, RecvMethod, SendMethod, Value, Verify, Volume,
 };
@@ -39,6 +39,16 @@ fn embedded_suites_are_valid_and_have_their_listed_names() {
         for trial in &plan.trials {
             Job::try_from(trial.job.settings()).unwrap();
             assert_eq!(trial.id, trial.job.id());
+        }
+    }
+}
+
+#[test]
+fn embedded_suites_use_only_bundled_filters() {
+    for (name, _) in EMBEDDED {
+        for trial in embedded_plan(name).trials {
+            let Some(lines) = trial.job.lines() else { continue };
+            assert!(FILTERS.iter().any(|(known, _)| *known == lines.filter), "{name}: {}", lines.filter);
         }
     }
 }

@@ -9,19 +9,17 @@ use shared::options::{Options, Workers, thread_names};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, BufWriter};
 use tokio::runtime::Builder;
 
-/// The task runs on the main thread, as in the published program, or on worker threads.
+/// Like the published program, runs its task on a scheduler with one thread per CPU. The options choose another number
+/// of threads, or the main thread.
 fn main() -> io::Result<()> {
     let options = Options::of_command_line()?;
-    let mut runtime = match options.workers {
-        None => Builder::new_current_thread(),
-        Some(_) => Builder::new_multi_thread(),
-    };
-    let workers = options.workers.map_or(0, Workers::count);
+    let workers = if options.main_thread { 0 } else { options.workers.unwrap_or(Workers::PerCpu).count() };
+    let mut runtime = if workers == 0 { Builder::new_current_thread() } else { Builder::new_multi_thread() };
     if workers > 0 {
         runtime.worker_threads(workers);
     }
     let runtime = runtime.thread_name_fn(thread_names(workers)).enable_all().build()?;
-    // The future of block_on runs on the main thread. Only a spawned task is run by the scheduler.
+    // The future of block_on runs on the main thread. Only a spawned task is run by the worker threads.
     runtime.block_on(async {
         let task = if options.batch { tokio::spawn(by_batch()) } else { tokio::spawn(by_line()) };
         task.await?

@@ -10,6 +10,8 @@ pub struct Options {
     pub batch: bool,
     /// `--workers N` or `--workers all`: the task runs on a scheduler with N worker threads, or with one per CPU.
     pub workers: Option<Workers>,
+    /// `--main-thread`: the task of `baseline` runs on the main thread, and there are no worker threads.
+    pub main_thread: bool,
 }
 
 /// The number of worker threads.
@@ -42,6 +44,7 @@ impl Options {
         while let Some(word) = words.next() {
             match word.as_str() {
                 "--batch" => options.batch = true,
+                "--main-thread" => options.main_thread = true,
                 "--workers" => {
                     let count = words.next().unwrap_or_default();
                     options.workers = Some(match count.as_str() {
@@ -49,7 +52,7 @@ impl Options {
                         count => Workers::Count(count.parse().map_err(io::Error::other)?),
                     });
                 }
-                word => return Err(io::Error::other(format!("unknown option '{word}'; use --batch or --workers N"))),
+                word => return Err(io::Error::other(format!("unknown option '{word}'; use --batch, --workers N or --main-thread"))),
             }
         }
         Ok(options)
@@ -84,6 +87,7 @@ mod tests {
         assert_eq!(of(&[]).unwrap(), Options::default());
         let both = of(&["--batch", "--workers", "2"]).unwrap();
         assert_eq!((both.batch, both.workers.map(Workers::count)), (true, Some(2)));
+        assert!(of(&["--main-thread"]).unwrap().main_thread);
         assert!(of(&["--workers"]).is_err() && of(&["--workers", "0"]).is_err() && of(&["2"]).is_err());
     }
 }
