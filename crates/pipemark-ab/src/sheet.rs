@@ -1,7 +1,7 @@
 //! The sheet of `ab`: ranked commands, further figures, a chart over a parameter, and the concluding sentence.
 
 use pipemark_console::verdict::style;
-use pipemark_model::{Estimate, Unit, counted, neutral, signed_percent, total_order};
+use pipemark_model::{Estimate, MAX_SPAN, Unit, counted, neutral, signed_percent, spans_too_much, total_order};
 use pipemark_show::{
     Axis, Cell, Chart, ChartKind, Column, Fit, Grid, Note, Point, RowGroup, Scale, Series, SeriesRole, Sheet, Style,
     Table,
@@ -163,6 +163,9 @@ fn median(kind: &FigureKind, figure: &FigureResult) -> Cell {
 
 fn ends(kind: &FigureKind, estimate: &Estimate) -> Option<String> {
     let (low, high) = estimate.low.zip(estimate.high)?;
+    if spans_too_much(low, high) {
+        return Some(format!("over {MAX_SPAN}× wide"));
+    }
     Some(format!("{} – {}", kind.unit.show(low), kind.unit.show(high)))
 }
 

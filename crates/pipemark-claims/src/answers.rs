@@ -11,8 +11,8 @@
 //! their scale. Nor do runs of a few milliseconds, or fewer than five runs; a suite can ask for more, not for less.
 
 use pipemark_model::{
-    Answer, ByteSize, Claim, ClaimVerdict, Evidence, Figure, Key, MAX_START, Record, Sample, Unit, Volume, Which,
-    bytes_in_words, names, three_digits,
+    Answer, ByteSize, Claim, ClaimVerdict, Evidence, Figure, Key, MAX_SPAN, MAX_START, Record, Sample, Unit, Volume,
+    Which, bytes_in_words, names, spans_too_much, three_digits,
 };
 use pipemark_stats::estimate::{self, MIN_RUNS, median};
 use pipemark_stats::family::Family;
@@ -116,14 +116,15 @@ fn answer(claim: &Claim, records: &[Record], family: Family) -> Answer {
             other => other,
         },
         Which::Each => verdict_of_all(&evidence),
-        which => extreme_ends(which, &evidence).map_or(ClaimVerdict::CantTell, |ends| verdict(claim, ends)),
+        which => match verdict(claim, extreme_ends(which, &evidence, covered.len())) {
+            // A missing trial could have the highest or lowest figure.
+            ClaimVerdict::CantTell if without_interval(&evidence, covered.len()) => ClaimVerdict::NotMeasured,
+            verdict => verdict,
+        },
     };
     let mut here = in_words(claim, &evidence, records);
     here.push_str(&volumes(&evidence, records));
     let missing = covered.len() - evidence.len();
-    let few = evidence.iter().filter(|one| one.with_all_others.is_none()).count();
-    // A missing trial could have the highest or lowest figure.
-    let verdict = if claim.which != Which::Each && missing + few > 0 { ClaimVerdict::NotMeasured } else { verdict };
     if missing > 0 {
         here.push_str(&format!("; {missing} of {} not measured", covered.len()));
     }
@@ -275,11 +276,13 @@ fn evidence(claim: &Claim, record: &Record, base: Option<&Record>, family: Famil
             };
             let ratio = estimate::from_runs(&figures)?;
             // A ratio that is equal in every run is exact.
-            let counted = ratio.min == ratio.max && ratio.runs as usize >= MIN_RUNS;
+            let counted = ratio.min == ratio.max;
             let together = if counted { Some((ratio.min, ratio.max)) } else { family.interval(&ratio) };
             (ratio, together)
         }
     };
+    let runs = base.map_or(record.samples.len(), |base| base.samples.len().min(record.samples.len()));
+    let together = together.filter(|_| runs >= MIN_RUNS);
     let shown = |figure: f64| if claim.figure == "gain" { (figure - 1.0) * 100.0 } else { figure };
     let ends = |(low, high): (f64, f64)| (shown(low), shown(high));
     let together = together.map(ends);
@@ -323,13 +326,25 @@ fn verdict_of_all(evidence: &[Evidence]) -> ClaimVerdict {
     }
 }
 
-/// The interval of the largest (or smallest) figure of all trials; `None` if a trial has no interval. The largest
-/// figure is at least the largest lower end of the intervals, and at most the largest upper end.
-fn extreme_ends(which: Which, evidence: &[Evidence]) -> Option<(f64, f64)> {
-    let ends = evidence.iter().map(|one| one.with_all_others).collect::<Option<Vec<_>>>()?;
+/// The interval of the largest (or smallest) figure of all `covered` trials. The largest figure is at least the largest
+/// lower end of the intervals, and at most the largest upper end. If a trial is missing or has no interval, one end is
+/// infinite.
+fn extreme_ends(which: Which, evidence: &[Evidence], covered: usize) -> (f64, f64) {
     let take = if which == Which::Most { f64::max } else { f64::min };
-    let end = |end: fn(&(f64, f64)) -> f64| ends.iter().map(end).reduce(take);
-    end(|ends| ends.0).zip(end(|ends| ends.1))
+    let ends = evidence.iter().filter_map(|one| one.with_all_others);
+    let (low, high) = ends
+        .reduce(|one, other| (take(one.0, other.0), take(one.1, other.1)))
+        .unwrap_or((f64::NEG_INFINITY, f64::INFINITY));
+    match (without_interval(evidence, covered), which) {
+        (true, Which::Most) => (low, f64::INFINITY),
+        (true, _) => (f64::NEG_INFINITY, high),
+        (false, _) => (low, high),
+    }
+}
+
+/// Whether one of the `covered` trials is missing or has no interval.
+fn without_interval(evidence: &[Evidence], covered: usize) -> bool {
+    evidence.iter().filter(|one| one.with_all_others.is_some()).count() < covered
 }
 
 /// The evidence as text: `-10.0 % (64 KiB) to +30.0 % (4 KiB); holds for 3 of 10, reversed for 7`.
@@ -368,11 +383,12 @@ fn in_words(claim: &Claim, evidence: &[Evidence], records: &[Record]) -> String 
         let few = format!("too few runs for an interval: {MIN_RUNS} are needed");
         let ends = match claim.which {
             Which::Each => evidence[at].with_all_others,
-            which => extreme_ends(which, evidence),
+            which => Some(extreme_ends(which, evidence, evidence.len())),
         };
         let interval = match ends {
             Some((low, high)) if low == high => None,
-            Some(ends) if spans_too_much(claim, ends) => {
+            Some((low, high)) if !(low.is_finite() && high.is_finite()) => Some(few),
+            Some(ends) if is_too_wide(claim, ends) => {
                 Some(format!("the interval spans more than a factor of {MAX_SPAN}"))
             }
             Some((low, high)) => {
@@ -410,13 +426,10 @@ fn in_words(claim: &Claim, evidence: &[Evidence], records: &[Record]) -> String 
     }
 }
 
-/// The largest ratio of an interval's ends that is printed. A wider interval only says that nothing is known.
-const MAX_SPAN: f64 = 100.0;
-
 /// Whether an interval is too wide to be printed.
-fn spans_too_much(claim: &Claim, (low, high): (f64, f64)) -> bool {
+fn is_too_wide(claim: &Claim, (low, high): (f64, f64)) -> bool {
     let ratio = |figure: f64| if claim.figure == "gain" { 1.0 + figure / 100.0 } else { figure };
-    !is_share(claim) && high > 0.0 && ratio(high) > MAX_SPAN * ratio(low)
+    !is_share(claim) && spans_too_much(ratio(low), ratio(high))
 }
 
 /// The evidence that decides an answer: a trial with the answer's verdict, the highest or the lowest figure.
@@ -623,9 +636,52 @@ mod tests {
         let most = Claim { which: Which::Most, ..claim("ratio", Some(1.5), Some(3.0)) };
         assert_eq!(answer(&most, &records).verdict, ClaimVerdict::Holds);
         records[1].status = Status::Skipped;
-        let answer = answer(&most, &records);
-        assert_eq!(answer.verdict, ClaimVerdict::NotMeasured);
-        assert!(answer.here.contains("1 of 4 not measured"), "{}", answer.here);
+        let found = answer(&most, &records);
+        assert_eq!(found.verdict, ClaimVerdict::NotMeasured);
+        assert!(found.here.contains("1 of 4 not measured"), "{}", found.here);
+        // Whatever the missing trial's figure is, the highest one is above 1.5, and below 1.5 for no trial.
+        let with = |low, high| answer(&Claim { low, high, ..most.clone() }, &records).verdict;
+        assert_eq!(with(None, Some(1.5)), ClaimVerdict::DoesntHold);
+        assert_eq!(with(Some(1.5), None), ClaimVerdict::Holds);
+        assert_eq!(with(Some(2.5), None), ClaimVerdict::NotMeasured);
+        let least = |low, high| answer(&Claim { which: Which::Least, low, high, ..most.clone() }, &records).verdict;
+        assert_eq!(least(Some(1.2), None), ClaimVerdict::DoesntHold, "1.1 was measured");
+        assert_eq!(least(Some(0.5), None), ClaimVerdict::NotMeasured);
+    }
+
+    #[test]
+    fn fewer_than_five_runs_give_no_verdict_on_any_figure() {
+        let noisy = [1.0, 1.3, 0.8, 1.2];
+        for figure in ["ratio", "spread", "copies", "throughput", "granted"] {
+            let claim = Claim { to: None, of: Vec::new(), ..claim(figure, Some(1e-9), Some(1e18)) };
+            let of = |runs: &[f64]| answer(&claim, &with_exact_figures(runs)).verdict;
+            assert_ne!(of(&noisy), ClaimVerdict::Holds, "{figure}");
+            let enough = [1.0, 1.3, 0.8, 1.2, 1.1];
+            assert_eq!(of(&enough), ClaimVerdict::Holds, "{figure}");
+        }
+    }
+
+    /// Records whose copies and capacity are known.
+    fn with_exact_figures(runs: &[f64]) -> Vec<Record> {
+        let mut records = measured_records([1.0; 4], runs);
+        for record in &mut records {
+            record.copies = Some(2);
+            record.samples.iter_mut().for_each(|sample| sample.capacity_granted = Some(65536));
+        }
+        records
+    }
+
+    #[test]
+    fn runs_under_ten_milliseconds_answer_nothing() {
+        let mut records = measured_records([1.3; 4], &STEADY);
+        let claim = claim("ratio", Some(1.2), None);
+        assert_eq!(answer(&claim, &records).verdict, ClaimVerdict::Holds);
+        for sample in &mut records[1].samples {
+            (sample.ns, sample.bytes) = (9_000_000, 9_000_000);
+        }
+        let found = answer(&claim, &records);
+        assert_eq!((found.verdict, found.evidence.len()), (ClaimVerdict::CantTell, 3));
+        assert!(found.here.contains("1 of 4 not measured: runs of 9.00 ms are too short"), "{}", found.here);
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Options, display and exit codes of verdicts.
 
-use pipemark_model::{Better, neutral, signed_percent};
+use pipemark_model::{Better, MAX_SPAN, neutral, signed_percent, spans_too_much};
 use pipemark_show::Style;
 use pipemark_stats::compare::Comparison;
 use pipemark_stats::verdict::{Criterion, Verdict};
@@ -36,6 +36,7 @@ pub fn criterion(threshold: Option<f64>, better: Better) -> Criterion {
 pub fn interval(comparison: &Comparison) -> String {
     let runs = comparison.low.zip(comparison.high);
     match comparison.judged().or(runs).unzip() {
+        (Some(low), Some(high)) if spans_too_much(1.0 + low, 1.0 + high) => format!("over {MAX_SPAN}× wide"),
         (Some(low), Some(high)) => format!("{} … {} %", signed_percent(low), signed_percent(high)),
         _ => format!("n={}/{}", comparison.base_runs, comparison.new_runs),
     }

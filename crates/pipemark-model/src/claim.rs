@@ -73,10 +73,13 @@ pub struct Claim {
 }
 
 impl Claim {
-    /// Whether the claim is about this job in this experiment. A program is covered only if the claim names its
-    /// language, so the user's own programs never answer a document's claim.
+    /// Whether the claim is about this job in this experiment. A program or line filter is covered only if the claim
+    /// names its language or filter, so the user's own programs never answer a document's claim.
     pub fn covers(&self, experiment: &str, job: &Job) -> bool {
-        let is_named = |of: &Settings| job.entrant().is_none() || of.get(Key::Language).is_some();
+        let is_named = |of: &Settings| {
+            (job.entrant().is_none() || of.get(Key::Language).is_some())
+                && (job.lines().is_none() || of.get(Key::Filter).is_some())
+        };
         let fits = |of: &Settings| is_named(of) && selects(of, job);
         let all = self.of.is_empty() && is_named(&Settings::default());
         self.experiments.iter().any(|name| name == experiment) && (all || self.of.iter().any(fits))
@@ -228,6 +231,31 @@ pub struct Evidence {
 mod tests {
     use super::*;
     use crate::parameter::Value;
+
+    #[test]
+    fn a_program_of_the_user_is_covered_only_by_its_name() {
+        let settings =
+            |words: &str| Settings::of(words.split_whitespace().map(|word| Value::parse_pair(word).unwrap()));
+        let job = |words: &str| Job::try_from(settings(words)).unwrap();
+        let covers = |of: &str, words: &str| {
+            let of = if of.is_empty() { Vec::new() } else { vec![settings(of)] };
+            Claim { experiments: vec!["e".to_owned()], of, ..Claim::default() }.covers("e", &job(words))
+        };
+        let program = "language=mine program=idiomatic place=free verify=none block=64k total=1g";
+        let filter = "filter=mine feed=file place=free total=1g";
+        for (of, words, expected) in [
+            ("", "block=64k", true),
+            ("block=64k", "block=64k", true),
+            ("", program, false),
+            ("block=64k", program, false),
+            ("language=mine", program, true),
+            ("", filter, false),
+            ("feed=file", filter, false),
+            ("filter=mine", filter, true),
+        ] {
+            assert_eq!(covers(of, words), expected, "{of}: {words}");
+        }
+    }
 
     #[test]
     fn scatter_is_compared_at_equal_bytes_or_equal_blocks() {

@@ -27,6 +27,14 @@ pub struct Estimate {
     pub runs: u32,
 }
 
+/// The largest ratio of an interval's ends that is printed. A wider interval only says that nothing is known.
+pub const MAX_SPAN: f64 = 100.0;
+
+/// Whether an interval of a figure above zero is too wide to be printed.
+pub fn spans_too_much(low: f64, high: f64) -> bool {
+    high > 0.0 && high > MAX_SPAN * low
+}
+
 /// The estimates of a trial. Throughput and CPU seconds per GiB are always present. Other figures are present if they
 /// apply to the trial.
 #[derive(Debug, Clone, PartialEq)]

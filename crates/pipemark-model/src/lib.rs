@@ -41,7 +41,7 @@ pub use claim::{Answer, Claim, ClaimVerdict, Evidence, MAX_SHORT, MAX_START, Whi
 pub use digits::{between, digits, few_digits, percent, signed_percent, three_digits};
 pub use document::{Document, Experiment, Finding, METHOD, SCHEMA, Tuned, WORKLOAD, Watched};
 pub use entrant::{EntrantStats, Language, Program};
-pub use estimate::{Estimate, Estimates};
+pub use estimate::{Estimate, Estimates, MAX_SPAN, spans_too_much};
 pub use figure::Figure;
 pub use filter::{Feed, Filter, PipelineStats, ProcessStats};
 pub use gains::{Gains, GainsBlock, GainsCell, GainsColumn};

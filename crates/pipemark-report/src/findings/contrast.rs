@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde_json::{Value, json};
 
-use pipemark_model::{ByteSize, Figure, three_digits};
+use pipemark_model::{ByteSize, Figure, spans_too_much, three_digits};
 use pipemark_stats::estimate;
 use pipemark_stats::records::ratios;
 
@@ -44,7 +44,8 @@ impl<'a> Contrast<'a> {
         }
     }
 
-    /// `figure` of `new` divided by that of `base`; `None` if no table shows both trials.
+    /// `figure` of `new` divided by that of `base`; `None` if no table shows both trials, or if the interval is too wide
+    /// to be printed.
     pub fn of(figure: Figure, base: MeasuredTrial<'a>, new: MeasuredTrial<'a>) -> Option<Contrast<'a>> {
         if !base.is_comparable_with(new) {
             return None;
@@ -52,6 +53,9 @@ impl<'a> Contrast<'a> {
         let ratios = ratios(&new.record.samples, &base.record.samples, |sample| figure.of_sample(sample));
         let estimate = estimate::from_runs(&ratios)?;
         let (ratio, low, high) = (estimate.median, estimate.low?, estimate.high?);
+        if spans_too_much(low, high) {
+            return None;
+        }
         let figure = figure.column();
         Some(Contrast { figure, base, new, ratio, low, high, adjusted: base.family.interval(&estimate)? })
     }

@@ -2,7 +2,8 @@
 //! complete, and why a record has no figures.
 
 use pipemark_model::{
-    Document, Estimate, Job, Key, Nanos, Record, Status, Throughput, Unit, Verify, between, counted, neutral,
+    Document, Estimate, Job, Key, MAX_SPAN, Nanos, Record, Status, Throughput, Unit, Verify, between, counted, neutral,
+    spans_too_much,
 };
 
 /// The machine: a list of facts as text.
@@ -122,9 +123,11 @@ pub(super) fn ranked(record: &Record) -> bool {
     record.job.link().transfers() && record.measured().is_some() && missing(record).is_none()
 }
 
-/// Both ends of the interval, or `n=` and the number of runs if there are too few for an interval.
+/// Both ends of the interval, or `n=` and the number of runs if there are too few for an interval. The ends of an
+/// interval that says nothing aren't shown.
 pub(super) fn interval(estimate: &Estimate, show: impl Fn(f64) -> String) -> String {
     match (estimate.low, estimate.high) {
+        (Some(low), Some(high)) if spans_too_much(low, high) => format!("over {MAX_SPAN}× wide"),
         (Some(low), Some(high)) => between(&show(low), &show(high)),
         _ => format!("n={}", estimate.runs),
     }
