@@ -2,7 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::units::Throughput;
+use crate::text::counted;
+use crate::units::{Nanos, Throughput};
 
 /// A warning about figures.
 #[derive(Debug, Clone, PartialEq, thiserror::Error, Serialize, Deserialize)]
@@ -110,9 +111,25 @@ pub enum Warning {
         "the writer ran on NUMA node {writer} and the reader on node {reader}: shared data crosses between the nodes"
     )]
     Nodes { writer: u32, reader: u32 },
+    /// The planned runs take far longer than the budget, so some trials got fewer. `needed_ns` is `None` if not every
+    /// trial was run.
+    #[error("{}", budget_in_words(*budget_ns, *needed_ns, *min_runs, *trials))]
+    BudgetTooShort { budget_ns: u64, needed_ns: Option<u64>, min_runs: u32, trials: u32 },
     /// The frequency governor may change the clock while measuring.
     #[error("the frequency governor is '{governor}'; 'performance' gives steadier figures")]
     Governor { governor: String },
+}
+
+fn budget_in_words(budget: u64, needed: Option<u64>, min_runs: u32, trials: u32) -> String {
+    let trials = counted(trials as usize, "trial");
+    let budget = Nanos(budget);
+    match needed {
+        Some(needed) => format!(
+            "{min_runs} runs of each trial need about {}, and the budget is {budget}: {trials} got fewer; raise --budget",
+            Nanos(needed)
+        ),
+        None => format!("the budget of {budget} was spent in the first round: {trials} not measured; raise --budget"),
+    }
 }
 
 /// A mode that lasts for less than this share of the time, in per cent, doesn't make a trial bimodal.

@@ -35,6 +35,9 @@ pub struct Schedule {
     /// The time budget of the whole measurement. After this time, only the minimum number of runs is completed. Ignored
     /// for [`Runs::Fixed`].
     pub budget: Duration,
+    /// Whether the user chose the budget for this measurement. Then trials get fewer runs than the minimum if the minimum
+    /// would take far longer than the budget.
+    pub budget_is_limit: bool,
     /// The time after which the watchdog ends a run. Always longer than the longest time per run.
     pub run_limit: Duration,
     /// The seed for content, delays, the bootstrap and the order of the runs.
@@ -74,6 +77,9 @@ pub struct ScheduleChoices {
     /// See [`Schedule::budget`].
     #[serde(deserialize_with = "duration")]
     pub budget: Option<Duration>,
+    /// See [`Schedule::budget_is_limit`].
+    #[serde(skip)]
+    pub budget_is_limit: bool,
     /// See [`Schedule::run_limit`].
     #[serde(deserialize_with = "duration")]
     pub run_limit: Option<Duration>,
@@ -98,6 +104,7 @@ impl ScheduleChoices {
             max_runs: adaptive(self.max_runs, others.max_runs),
             precision: if fixed { self.precision } else { self.precision.or(others.precision) },
             budget: if fixed { self.budget } else { self.budget.or(others.budget) },
+            budget_is_limit: self.budget_is_limit || others.budget_is_limit,
             run_limit: self.run_limit.or(others.run_limit),
             seed: self.seed.or(others.seed),
             interval: self.interval.or(others.interval),
@@ -135,6 +142,7 @@ impl ScheduleChoices {
             runs,
             precision: self.precision.unwrap_or(PRECISION),
             budget: self.budget.unwrap_or(BUDGET),
+            budget_is_limit: self.budget_is_limit,
             run_limit,
             seed: self.seed.unwrap_or(SEED),
             interval: self.interval.unwrap_or(INTERVAL),

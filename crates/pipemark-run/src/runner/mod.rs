@@ -19,6 +19,7 @@ mod pair;
 mod pieces;
 mod proof;
 mod rounds;
+mod shortage;
 mod stage;
 mod supervisor;
 mod timed;
@@ -32,7 +33,7 @@ pub use rounds::measure;
 pub use supervisor::{SUPERVISOR_VERB, main as supervisor};
 pub use volume::with_volumes;
 
-use pipemark_model::{Outcome, Sample, Trial};
+use pipemark_model::{Outcome, Sample, Trial, Warning};
 
 /// Receives the progress of a measurement.
 pub trait Observer {
@@ -47,4 +48,7 @@ pub trait Observer {
 
     /// Called when a trial has ended. No more runs of it follow.
     fn ended(&mut self, outcome: &Outcome);
+
+    /// Called when the planned runs take far longer than the budget, so some trials get fewer.
+    fn short_of_time(&mut self, warning: &Warning);
 }

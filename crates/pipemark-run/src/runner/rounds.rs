@@ -9,7 +9,7 @@ use pipemark_entrants::Entrants;
 use pipemark_host::child::error::RunError;
 use pipemark_host::child::interrupt::Interrupt;
 use pipemark_model::{
-    Chain, Cpu, Estimate, Host, Job, Outcome, RoundTrip, Sample, Status, Stopped, Trial, Verify, Volume, Warning, names,
+    Chain, Cpu, Estimate, Host, Job, Nanos, Outcome, RoundTrip, Sample, Status, Stopped, Trial, Verify, Volume, Warning, names,
 };
 use pipemark_stats::estimate;
 use pipemark_stats::order::shuffle;
@@ -19,10 +19,14 @@ use crate::plan::{Plan, Runs, Schedule};
 use crate::runner::Observer;
 use crate::runner::conditions::{Conditions, RunResult};
 use crate::runner::pair;
+use crate::runner::shortage::{self, Shortage};
 use crate::runner::{entrant, filter, foreign_chain, outside};
 
 /// The shortest default sampling interval.
 const MIN_INTERVAL: Duration = Duration::from_millis(4);
+
+/// The time that the first round may take even if the budget is shorter.
+const MIN_FIRST_ROUND: Duration = Duration::from_secs(2);
 
 /// The result of running a plan.
 pub struct Measurement {
@@ -32,12 +36,16 @@ pub struct Measurement {
     pub partial: bool,
     /// The total duration.
     pub elapsed: Duration,
+    /// Whether the budget was too short for the planned runs.
+    pub shortage: Option<Warning>,
 }
 
 /// A trial in progress.
 struct TrialInProgress<'a> {
     outcome: Outcome,
     conditions: Option<Conditions<'a>>,
+    /// The time that the first run took, with its preparations.
+    first_run: Duration,
 }
 
 impl TrialInProgress<'_> {
@@ -97,10 +105,11 @@ pub fn measure(
     let once = plan.trials.iter().enumerate().filter(|(index, trial)| first(trial) == Some(*index));
     let mut trials: Vec<TrialInProgress> =
         once.map(|(_, trial)| prepare(trial, machine, entrants, schedule, interrupt)).collect();
-    let (least, budget) = match schedule.runs {
-        Runs::Fixed(runs) => (runs, Duration::MAX),
-        Runs::Adaptive { min, .. } => (min, schedule.budget),
+    let (least, budget, is_limit) = match schedule.runs {
+        Runs::Fixed(runs) => (runs, Duration::MAX, false),
+        Runs::Adaptive { min, .. } => (min, schedule.budget, schedule.budget_is_limit),
     };
+    let mut shortage: Option<Warning> = None;
     let mut random = SplitMix64::seed_from_u64(schedule.seed);
     let mut lines = filter::FilterState::default();
     let mut partial = false;
@@ -115,7 +124,31 @@ pub fn measure(
         }
         shuffle(&mut order, &mut random);
         let seed = random.next_u64();
+        if is_limit && round == 0 {
+            order.sort_by_key(|&i| shortage::expected_cost(&trials[i].outcome.trial.job));
+        }
+        if is_limit && round == 1 {
+            let first_runs: Vec<(usize, Duration)> = order.iter().map(|&i| (i, trials[i].first_run)).collect();
+            if let Some(short) = Shortage::of(&first_runs, least.saturating_sub(1), begin.elapsed(), budget) {
+                for &dropped in &short.dropped {
+                    trials[dropped].conditions = None;
+                    trials[dropped].outcome.stopped = Some(Stopped::Budget);
+                    progress.ended(&trials[dropped].outcome);
+                }
+                order.retain(|i| !short.dropped.contains(i));
+                shortage = Some(short.warning(budget, least));
+                shortage.iter().for_each(|warning| progress.short_of_time(warning));
+            }
+        }
         for (place, &i) in order.iter().enumerate() {
+            // Without a figure of each trial, nothing says how long the planned runs take.
+            if is_limit && round == 0 && place > 0 && begin.elapsed() > budget.max(MIN_FIRST_ROUND) {
+                let trials = (order.len() - place) as u32;
+                let (budget_ns, min_runs) = (Nanos::from(budget).0, least);
+                shortage = Some(Warning::BudgetTooShort { budget_ns, needed_ns: None, min_runs, trials });
+                shortage.iter().for_each(|warning| progress.short_of_time(warning));
+                break 'rounds;
+            }
             // The budget may run out within a round, but not before the minimum number of rounds.
             if round >= least && begin.elapsed() >= budget {
                 break 'rounds;
@@ -126,6 +159,7 @@ pub fn measure(
             let started_ns = u64::try_from(begin.elapsed().as_nanos()).unwrap_or(u64::MAX);
             let Some(conditions) = &mut current.conditions else { continue };
             conditions.seed = seed;
+            let run_begin = Instant::now();
             let job = &current.outcome.trial.job;
             let run = match job {
                 Job::Entrant(entrant) => entrant::run(entrant, conditions, entrants, &mut lines.proven),
@@ -138,6 +172,9 @@ pub fn measure(
                     }
                 }
             };
+            if round == 0 {
+                current.first_run = run_begin.elapsed();
+            }
             match run {
                 Ok(RunResult { sample, notes }) => {
                     current.outcome.samples.push(Sample { round, started_ns, ..sample });
@@ -179,7 +216,7 @@ pub fn measure(
         Outcome { trial: trial.clone(), ..outcome.expect("every trial was measured") }
     };
     let outcomes = plan.trials.iter().map(of_trial).collect();
-    Measurement { outcomes, partial, elapsed: begin.elapsed() }
+    Measurement { outcomes, partial, elapsed: begin.elapsed(), shortage }
 }
 
 fn prepare<'a>(
@@ -189,7 +226,7 @@ fn prepare<'a>(
     schedule: &Schedule,
     interrupt: &'a Interrupt,
 ) -> TrialInProgress<'a> {
-    let mut current = TrialInProgress { outcome: Outcome::of(trial.clone()), conditions: None };
+    let mut current = TrialInProgress { outcome: Outcome::of(trial.clone()), conditions: None, first_run: Duration::ZERO };
     match available::check(&trial.job, machine, entrants) {
         Ok(cpus) => {
             let node = |cpu: Cpu| machine.topology.iter().find(|one| one.cpu == cpu)?.node;

@@ -68,14 +68,25 @@ pub fn with_volumes(
     let mut found: BTreeMap<usize, ChainTiming> = BTreeMap::new();
     let begin = Instant::now();
     for (nth, at) in asked.iter().enumerate() {
-        // Half of the budget remains for measuring. A chain without a chosen volume keeps the first one.
-        if matches!(plan.schedule.runs, Runs::Adaptive { .. }) && begin.elapsed() > plan.schedule.budget / 2 {
+        // At least half of the budget remains for measuring.
+        let left = match plan.schedule.runs {
+            Runs::Adaptive { .. } if plan.schedule.budget_is_limit => plan.schedule.budget / 4,
+            Runs::Adaptive { .. } => plan.schedule.budget / 2,
+            Runs::Fixed(_) => Duration::MAX,
+        }
+        .saturating_sub(begin.elapsed());
+        if left.is_zero() {
             break;
         }
         let trial = &plan.trials[*at];
         progress.update(nth as u64, asked.len() as u64, &format!("choosing the number of bytes for {}", trial.id));
-        let limit = plan.schedule.run_limit;
+        let limit = plan.schedule.run_limit.min(left);
         found.extend(find_volume(trial, machine, entrants, interrupt, limit).map(|one| (*at, one)));
+    }
+    for at in &asked {
+        if let (false, Some(timing)) = (found.contains_key(at), predicted(&plan.trials, &found, *at)) {
+            found.insert(*at, timing);
+        }
     }
     let round = match plan.schedule.runs {
         Runs::Adaptive { min, .. } => plan.schedule.budget / min.max(1),
@@ -118,6 +129,17 @@ pub fn with_volumes(
     plan
 }
 
+/// The timing of a chain that wasn't run, from the longest measured chain of its experiment: both the start and the
+/// transfer take a time in proportion to the number of stages. `None` if no other chain was measured.
+fn predicted(trials: &[Trial], measured: &BTreeMap<usize, ChainTiming>, at: usize) -> Option<ChainTiming> {
+    let length = |trial: &Trial| trial.job.chain().map(|chain| f64::from(chain.length)).filter(|length| *length > 0.0);
+    let alike = measured.iter().filter(|(other, _)| trials[**other].experiment == trials[at].experiment);
+    let known = alike.filter_map(|(other, timing)| Some((length(&trials[*other])?, *timing)));
+    let (of_known, timing) = known.max_by(|one, other| one.0.total_cmp(&other.0))?;
+    let times = length(&trials[at])? / of_known;
+    Some(ChainTiming { start_ns: timing.start_ns * times, transfer_ns: timing.transfer_ns * times, ..timing })
+}
+
 /// Runs a chain with increasing volumes until the start takes a small enough share of the time.
 fn find_volume(
     trial: &Trial,
@@ -137,8 +159,8 @@ fn find_volume(
             Job::Stream(ends) | Job::Chain(Chain { ends, .. }) => pair::run(&job, ends, &conditions, &mut |_| {}),
             _ => return None,
         };
-        // The same failure occurs and is reported when the trial is measured.
-        let RunResult { sample, .. } = run.ok()?;
+        // A failure occurs again when the trial is measured, and is then reported.
+        let Ok(RunResult { sample, .. }) = run else { return last };
         let timing = ChainTiming::of(&sample);
         last = Some(timing);
         if timing.start_ns <= MAX_START * (timing.start_ns + timing.transfer_ns) || begin.elapsed() > ROUND_LIMIT {
@@ -187,6 +209,21 @@ mod tests {
         assert_eq!(run_limit(&[1.0, 20.0, 3.0], 10.0), 6.0);
         assert_eq!(run_limit(&[20.0, 20.0], 10.0), 5.0);
         assert_eq!(run_limit(&[], 10.0), f64::INFINITY);
+    }
+
+    #[test]
+    fn the_timing_of_a_longer_chain_is_predicted() {
+        let trial = |experiment: &str, length: &str| {
+            let settings = [("stage", "cat"), ("length", length), ("total", "1m"), ("place", "free")]
+                .map(|(key, text)| Value::parse(pipemark_model::Key::named(key).unwrap(), text).unwrap());
+            let job = Job::try_from(pipemark_model::Settings::of(settings)).unwrap();
+            Trial { id: job.id(), experiment: experiment.to_owned(), job, baseline: None, published: None }
+        };
+        let trials = [trial("e", "16"), trial("e", "32"), trial("e", "64"), trial("f", "64")];
+        let timing = |times: f64| ChainTiming { bytes: 1e6, start_ns: 1e6 * times, transfer_ns: 3e6 * times };
+        let measured = BTreeMap::from([(0, timing(1.0)), (1, timing(3.0))]);
+        assert_eq!(predicted(&trials, &measured, 2), Some(timing(6.0)), "from the longest measured chain");
+        assert_eq!(predicted(&trials, &measured, 3), None, "another experiment may have another stage");
     }
 
     #[test]

@@ -123,6 +123,7 @@ fn document(
     }
     let mut outcomes: Vec<Outcome> = Vec::new();
     let (mut partial, mut elapsed_ns) = (false, 0);
+    let mut shortages = Vec::new();
     for plan in plans {
         let lines = plan.schedule.by_interval && output.targets().printed() == Some(Format::Text);
         let mut progress = Reporter::new(lines, output.export.quiet).with_lines(json_lines.as_deref_mut(), session);
@@ -140,6 +141,7 @@ fn document(
         let measurement = pipemark_run::measure(&rest, &machine, entrants, interrupt, &mut progress);
         progress.check_written()?;
         partial = measurement.partial;
+        shortages.extend(measurement.shortage);
         elapsed_ns += Nanos::from(measurement.elapsed).0;
         let all = [outcomes.as_slice(), &measurement.outcomes].concat();
         let of_trial = |trial: &Trial| Some(Outcome { trial: trial.clone(), ..known(trial, &all)? });
@@ -171,7 +173,7 @@ fn document(
         findings: findings::findings(&trials, memory_copy.as_ref()),
         experiments,
         trials,
-        warnings: pipemark_host::warnings(&machine, &before, &after),
+        warnings: [shortages, pipemark_host::warnings(&machine, &before, &after)].concat(),
         host: machine,
         ..empty_document()
     })

@@ -3,8 +3,8 @@
 
 use std::io::{Write, stdout};
 
-use pipemark_console::{ExitError, JsonLines, Progress};
-use pipemark_model::{Outcome, Sample, Throughput, Trial, Unit, neutral};
+use pipemark_console::{ExitError, JsonLines, Progress, say};
+use pipemark_model::{Outcome, Sample, Throughput, Trial, Unit, Warning, neutral};
 use pipemark_run::{IntervalProgress, Observer};
 use pipemark_stats::estimate;
 use serde::Serialize;
@@ -12,6 +12,7 @@ use serde::Serialize;
 /// Reports the progress of a measurement.
 pub struct Reporter<'a> {
     shown: ProgressView,
+    quiet: bool,
     lines: Option<&'a mut JsonLines>,
     session: u32,
     /// The error of the first line that could not be written; `None` if all were written. No lines are written after an
@@ -61,7 +62,7 @@ impl<'a> Reporter<'a> {
     pub fn new(by_interval: bool, quiet: bool) -> Reporter<'a> {
         let shown =
             if by_interval { ProgressView::Intervals(String::new()) } else { ProgressView::Line(Progress::new(quiet)) };
-        Reporter { shown, lines: None, session: 1, failed: None }
+        Reporter { shown, quiet, lines: None, session: 1, failed: None }
     }
 
     /// Adds lines of JSON for programs, if requested.
@@ -105,6 +106,15 @@ impl Observer for Reporter<'_> {
             low: estimate.and_then(|estimate| estimate.low),
             high: estimate.and_then(|estimate| estimate.high),
         });
+    }
+
+    fn short_of_time(&mut self, warning: &Warning) {
+        if let ProgressView::Line(progress) = &mut self.shown {
+            progress.clear();
+        }
+        if !self.quiet {
+            say(format_args!("! {warning}"));
+        }
     }
 
     fn update(&mut self, done: u64, total: u64, trial: &str) {

@@ -19,6 +19,8 @@ pub struct ScheduleOptions {
     #[arg(long, value_name = "N", allow_hyphen_values = true, value_parser = count::<u32>(1, 10_000), conflicts_with = "budget")]
     pub runs: Option<u32>,
     /// Stop adding runs after TIME, such as 30s or 2min
+    ///
+    /// The minimum number of runs is still made, unless that would take more than twice TIME.
     #[arg(long, value_name = "TIME", allow_hyphen_values = true, value_parser = parse_duration)]
     pub budget: Option<Duration>,
     /// Abort a run that takes longer than TIME [default: the expected time plus 60s]
@@ -41,6 +43,7 @@ impl ScheduleOptions {
         ScheduleChoices {
             runs: self.runs,
             budget: self.budget,
+            budget_is_limit: self.budget.is_some(),
             run_limit: self.limit,
             seed: self.seed,
             ..ScheduleChoices::default()
