@@ -10,6 +10,8 @@ use pipemark_model::{
     ByteSize, Entrant, Figure, GIB, Key, Language, Program, Record, group_by_key, three_digits, total_order,
 };
 
+use pipemark_stats::records::checks_alike;
+
 use crate::findings::contrast::Contrast;
 use crate::findings::measured::common_settings;
 use crate::findings::words::time;
@@ -141,9 +143,16 @@ fn start_up<'a>(group: &[MeasuredTrial<'a>]) -> Option<Candidate> {
 
 /// The number of languages within 10 % of the fastest, by block size.
 fn by_block<'a>(groups: &[Vec<MeasuredTrial<'a>>], program: Program) -> Option<Candidate> {
+    // Programs that check differently do different work; those that check like the most are compared.
     let of_program = |group: &Vec<MeasuredTrial<'a>>| -> Vec<MeasuredTrial<'a>> {
-        group.iter().copied().filter(|one| entrant(one).program == program).collect()
+        let all: Vec<_> = group.iter().copied().filter(|one| entrant(one).program == program).collect();
+        let alike = |one: &MeasuredTrial<'a>| -> Vec<MeasuredTrial<'a>> {
+            all.iter().copied().filter(|other| checks_alike(&one.record.samples, &other.record.samples)).collect()
+        };
+        all.iter().map(alike).max_by_key(Vec::len).unwrap_or_default()
     };
+    let count = |group: &Vec<MeasuredTrial>| group.iter().filter(|one| entrant(one).program == program).count();
+    let all = groups.iter().map(count).max().unwrap_or(0);
     let mut groups: Vec<Vec<MeasuredTrial>> = groups.iter().map(of_program).filter(|group| group.len() > 1).collect();
     let block = |group: &[MeasuredTrial]| entrant(&group[0]).block;
     groups.sort_by_cached_key(|group| block(group));
@@ -172,7 +181,8 @@ fn by_block<'a>(groups: &[Vec<MeasuredTrial<'a>>], program: Program) -> Option<C
         None => format!("at {}, not all are within 10 %", block(groups.last()?)),
     };
     let (programs, parts) = (groups[0].len(), parts.join(", "));
-    let text = format!("Within 10 % of the fastest of {programs} {program} programs: {parts}; {verdict}.");
+    let alone = if all > programs { " that check their bytes alike" } else { "" };
+    let text = format!("Within 10 % of the fastest of {programs} {program} programs{alone}: {parts}; {verdict}.");
     Some(Candidate::new("language-by-block", 1.0, text, json!({ "program": program, "blocks": evidence })))
 }
 
@@ -289,6 +299,24 @@ mod tests {
         assert_eq!(text(&found, "start-up").len(), 1);
         // Rules about pipemark's own source and sink ignore entrants.
         assert!(text(&found, "best-block").is_empty() && text(&found, "recommended").is_empty());
+    }
+
+    #[test]
+    fn programs_that_check_differently_are_not_compared() {
+        let mut all = measured_records(&[("c", "tuned", 4.0), ("zig", "tuned", 3.9), ("python", "tuned", 8.0)]);
+        let all_alike = findings(&all, None);
+        for sample in
+            all.iter_mut().filter(|record| record.id.contains("python")).flat_map(|record| &mut record.samples)
+        {
+            sample.entrant.as_mut().unwrap().compares = true;
+        }
+        let apart = findings(&all, None);
+        let [all_alike, apart] = [all_alike, apart].map(|found| text(&found, "language-by-block").remove(0));
+        assert!(all_alike.starts_with("Within 10 % of the fastest of 3 tuned programs: "), "{all_alike}");
+        assert!(
+            apart.starts_with("Within 10 % of the fastest of 2 tuned programs that check their bytes alike: "),
+            "{apart}"
+        );
     }
 
     #[test]

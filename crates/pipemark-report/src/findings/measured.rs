@@ -7,6 +7,7 @@ use serde_json::{Value as Json, json};
 
 use pipemark_model::{ByteSize, Ends, Estimate, Estimates, Figure, Job, Key, Record, Value, group_by_key, total_order};
 use pipemark_stats::family::Family;
+use pipemark_stats::records::checks_alike;
 
 /// A measured record with its estimates.
 #[derive(Debug, Clone, Copy)]
@@ -28,9 +29,12 @@ impl<'a> MeasuredTrial<'a> {
         (sound && consistent).then_some(MeasuredTrial { record, job, estimates, family })
     }
 
-    /// Whether a table shows both trials: they have the same experiment, volume and verification.
+    /// Whether a table compares both trials: they have the same experiment, volume and verification, and programs in
+    /// two languages check in the same way.
     pub fn is_comparable_with(self, other: MeasuredTrial) -> bool {
+        let language = |one: MeasuredTrial| one.job.value(Key::Language);
         self.record.experiment == other.record.experiment
+            && (language(self) == language(other) || checks_alike(&self.record.samples, &other.record.samples))
             && self.job.volume().is_equivalent(other.job.volume())
             && self.job.verify() == other.job.verify()
     }
