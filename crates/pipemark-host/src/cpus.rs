@@ -29,7 +29,7 @@ fn listed(files: &SystemFiles) -> Vec<Cpu> {
     cpus
 }
 
-/// The core, package and node of each CPU. If /sys is hidden, each CPU counts as a separate core, all in one package.
+/// The core, L3 cache, die, package and node of each CPU. If /sys is hidden, each CPU counts as a separate core, all in one package.
 pub fn topology(files: &SystemFiles, cpus: &[Cpu]) -> Vec<CpuTopology> {
     let locate = |&cpu: &Cpu| {
         let directory = format!("{CPUS}/cpu{cpu}/topology");
@@ -40,7 +40,10 @@ pub fn topology(files: &SystemFiles, cpus: &[Cpu]) -> Vec<CpuTopology> {
         let core = siblings.and_then(|siblings| siblings.into_iter().min()).unwrap_or(cpu);
         // Some ARM systems report -1 here.
         let package = files.value(format!("{directory}/physical_package_id")).unwrap_or(0);
-        CpuTopology { cpu, core: core.0.into(), package, node: node(files, cpu) }
+        let die = files.value(format!("{directory}/die_id"));
+        let l3 = files.line(format!("{CPUS}/cpu{cpu}/cache/index3/shared_cpu_list"));
+        let l3 = l3.and_then(|list| cpu_list(&list)?.into_iter().min()).map(|first| first.0.into());
+        CpuTopology { cpu, core: core.0.into(), package, node: node(files, cpu), die, l3 }
     };
     cpus.iter().map(locate).collect()
 }
@@ -119,7 +122,7 @@ mod tests {
     use crate::files::sample::Tree;
 
     fn core(cpu: u16, core: u32, package: u32) -> CpuTopology {
-        CpuTopology { cpu: Cpu(cpu), core, package, node: None }
+        CpuTopology { cpu: Cpu(cpu), core, package, node: None, die: None, l3: None }
     }
 
     #[test]
@@ -132,8 +135,13 @@ mod tests {
             // File name of Linux before 5.3.
             ("/sys/devices/system/cpu/cpu6/topology/thread_siblings_list", "6\n"),
             ("/sys/devices/system/cpu/cpu6/topology/physical_package_id", "1\n"),
+            ("/sys/devices/system/cpu/cpu6/topology/die_id", "2\n"),
+            ("/sys/devices/system/cpu/cpu6/cache/index3/shared_cpu_list", "4-7\n"),
         ]);
-        assert_eq!(topology(&tree.files, &[Cpu(0), Cpu(4), Cpu(6)]), [core(0, 0, 0), core(4, 0, 0), core(6, 6, 1)]);
+        assert_eq!(
+            topology(&tree.files, &[Cpu(0), Cpu(4), Cpu(6)]),
+            [core(0, 0, 0), core(4, 0, 0), CpuTopology { die: Some(2), l3: Some(4), ..core(6, 6, 1) }]
+        );
     }
 
     #[test]

@@ -139,7 +139,10 @@ ctxt 11379923
 ";
 
     fn host() -> Host {
-        let topology = [0, 1].map(|cpu| CpuTopology { cpu: Cpu(cpu), core: cpu.into(), package: 0, node: None });
+        let topology = [0, 1].map(|cpu| {
+            let core = cpu.into();
+            CpuTopology { cpu: Cpu(cpu), core, package: 0, node: None, die: None, l3: None }
+        });
         Host { topology: topology.to_vec(), ..Host::default() }
     }
 

@@ -78,6 +78,19 @@ pub struct CpuTopology {
     /// Its NUMA node, if the machine has more than one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub node: Option<u32>,
+    /// Its die in the package, if the kernel tells.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub die: Option<u32>,
+    /// Its L3 cache, named by the lowest CPU that shares it; `None` if the CPU has no L3 cache.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub l3: Option<u32>,
+}
+
+impl CpuTopology {
+    /// The order of CPUs in a map: those that share most are next to each other.
+    pub fn position(&self) -> impl Ord + use<> {
+        (self.node, self.package, self.die, self.l3, self.core, self.cpu)
+    }
 }
 
 /// One cache.

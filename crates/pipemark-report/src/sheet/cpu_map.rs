@@ -1,5 +1,6 @@
 //! The map of an experiment that measures many pairs of CPUs: a row for each CPU of a writer, a column for each CPU of a
-//! reader. Both are ordered by node, package, core and thread, so CPUs that share something are next to each other.
+//! reader. Both are ordered by node, package, die, L3 cache, core and thread, so CPUs that share something are next to
+//! each other.
 
 use std::collections::BTreeSet;
 
@@ -27,10 +28,7 @@ pub(super) fn is_map(experiment: &MeasuredExperiment) -> bool {
 
 /// The CPUs in the order of the map.
 pub(super) fn ordered(cpus: &BTreeSet<Cpu>, topology: &[CpuTopology]) -> Vec<Cpu> {
-    let place = |cpu: &Cpu| {
-        let own = topology.iter().find(|own| own.cpu == *cpu);
-        own.map_or((0, 0, 0), |own| (own.node.unwrap_or(0), own.package, own.core))
-    };
+    let place = |cpu: &Cpu| topology.iter().find(|own| own.cpu == *cpu).map(CpuTopology::position);
     let mut ordered: Vec<Cpu> = cpus.iter().copied().collect();
     ordered.sort_by_key(|cpu| (place(cpu), *cpu));
     ordered
@@ -80,6 +78,6 @@ pub(super) fn grid(experiment: &MeasuredExperiment, topology: &[CpuTopology]) ->
         true => "median round trip in seconds (n, µ, m), begun by the CPU on the left",
         false => "bytes per second (K, M, G: KiB/s and so on)",
     };
-    let note = format!("{what}; CPUs are ordered by node, package, core and thread");
+    let note = format!("{what}; CPUs are ordered by node, package, die, L3 cache, core and thread");
     Some((Grid { labels: 1, columns, groups }, vec![Note::plain(note)]))
 }

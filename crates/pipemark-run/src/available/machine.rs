@@ -192,7 +192,7 @@ mod tests {
     use super::*;
 
     fn cpu(cpu: u16, core: u32, package: u32) -> CpuTopology {
-        CpuTopology { cpu: Cpu(cpu), core, package, node: None }
+        CpuTopology { cpu: Cpu(cpu), core, package, node: None, die: None, l3: None }
     }
 
     /// A machine with two packages of two cores with two threads each. All CPUs are allowed.

@@ -8,14 +8,15 @@ use pipemark_model::{CpuTopology, Place};
 /// The largest number of pairs that are measured. At five runs of a tenth of a second each, they take about 17 minutes.
 pub const MAX_PAIRS: usize = 2000;
 
-/// What two CPUs share: the nodes, packages and cores of both.
-type Neighbours = (bool, (u32, u32), (u32, u32));
+/// What two CPUs share: a core, an L3 cache, and the nodes and packages of both.
+type Neighbours = (bool, bool, (u32, u32), (u32, u32));
 
-/// The pairs, in the order of nodes, packages, cores and CPUs. With more than `most` pairs, equally many of each kind:
-/// of threads of one core, within each node and package, and across each two of these.
+/// The pairs, in the order of nodes, packages, dies, L3 caches, cores and CPUs. With more than `most` pairs, equally many
+/// of each kind: threads of one core, with one L3 cache and with two, within each node and package, and across each two
+/// of these.
 pub fn pairs(topology: &[CpuTopology], most: usize) -> Vec<Place> {
     let mut cpus: Vec<&CpuTopology> = topology.iter().collect();
-    cpus.sort_by_key(|own| (own.node.unwrap_or(0), own.package, own.core, own.cpu));
+    cpus.sort_by_key(|own| own.position());
     let all: Vec<(&CpuTopology, &CpuTopology)> = cpus
         .iter()
         .flat_map(|writer| {
@@ -30,7 +31,8 @@ pub fn pairs(topology: &[CpuTopology], most: usize) -> Vec<Place> {
     for pair in &all {
         let home = |own: &CpuTopology| (own.node.unwrap_or(0), own.package);
         let is_core = pair.0.core == pair.1.core && pair.0.package == pair.1.package;
-        kinds.entry((is_core, home(pair.0), home(pair.1))).or_default().push(place(pair));
+        let is_l3 = pair.0.l3.is_some() && pair.0.l3 == pair.1.l3;
+        kinds.entry((is_core, is_l3, home(pair.0), home(pair.1))).or_default().push(place(pair));
     }
     let each = (most / kinds.len()).max(1);
     // Evenly spread over the pairs of a kind, so that no CPU is preferred.
@@ -71,6 +73,9 @@ mod tests {
                 core: core.into(),
                 package: u32::from(core / cores),
                 node: Some(u32::from(core / cores)),
+                die: None,
+                // Two L3 caches in each package.
+                l3: Some(u32::from(core / (cores / 2).max(1) * (cores / 2).max(1))),
             }
         };
         (0..2 * count).map(cpu).collect()
@@ -92,15 +97,17 @@ mod tests {
         assert_eq!(topology.len(), 576);
         let pairs = pairs(&topology, MAX_PAIRS);
         assert!(pairs.len() <= MAX_PAIRS && pairs.len() > MAX_PAIRS / 2, "{}", pairs.len());
-        let home = |cpu: Cpu| topology.iter().find(|own| own.cpu == cpu).map(|own| (own.package, own.core)).unwrap();
-        let kinds: BTreeSet<(u32, u32, bool)> = pairs
+        let home =
+            |cpu: Cpu| topology.iter().find(|own| own.cpu == cpu).map(|own| (own.package, own.core, own.l3)).unwrap();
+        let kinds: BTreeSet<(u32, u32, bool, bool)> = pairs
             .iter()
             .map(|place| {
                 let Place::Pinned(writer, reader) = place else { unreachable!() };
                 let (one, other) = (home(*writer), home(*reader));
-                (one.0, other.0, one == other)
+                (one.0, other.0, one == other, one.2 == other.2)
             })
             .collect();
-        assert_eq!(kinds.len(), 6 * 6 + 6, "each two packages in both directions, and the threads of one core");
+        let message = "each two packages in both directions, two L3 caches in a package, the threads of one core";
+        assert_eq!(kinds.len(), 6 * 6 + 6 + 6, "{message}");
     }
 }

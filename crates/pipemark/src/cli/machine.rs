@@ -174,7 +174,7 @@ mod tests {
 
     #[test]
     fn binding_limits_are_shown() {
-        let cpu = |cpu, core| CpuTopology { cpu: Cpu(cpu), core, package: 0, node: None };
+        let cpu = |cpu, core| CpuTopology { cpu: Cpu(cpu), core, package: 0, node: None, die: None, l3: None };
         let host = Host {
             cpus: 2,
             topology: vec![cpu(0, 0), cpu(1, 0)],
