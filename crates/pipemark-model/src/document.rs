@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::claim::Claim;
 use crate::estimate::Estimate;
+use crate::figure::Figure;
 use crate::gains::Gains;
 use crate::host::Host;
 use crate::parameter::Key;
@@ -93,6 +94,11 @@ impl Document {
         self.watched.is_some() || self.tuned.is_some() || !self.commands.is_empty()
     }
 
+    /// Whether another tool measured the trials.
+    pub fn is_imported(&self) -> bool {
+        !self.experiments.is_empty() && self.experiments.iter().all(|experiment| !experiment.known.is_empty())
+    }
+
     /// The trials that the user requested, without the memory copies added as references.
     pub fn requested(&self) -> impl Iterator<Item = &Record> + Clone {
         self.trials.iter().filter(|record| !record.job.is_memory_copy())
@@ -168,6 +174,27 @@ pub struct Experiment {
     /// For measurements by other tools, the parameters that are known; empty if all are known.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub known: Vec<Key>,
+}
+
+impl Experiment {
+    /// Whether the value of a parameter is known. A measurement by another tool has only the parameters that its file or
+    /// the user gave.
+    pub fn is_known(&self, key: Key) -> bool {
+        self.known.is_empty() || self.known.contains(&key)
+    }
+
+    /// Whether a figure may have been measured: by other tools, only the time and the rate, and CPU times if
+    /// `counts_cpu`.
+    pub fn may_have(&self, figure: Figure, counts_cpu: impl Fn() -> bool) -> bool {
+        match figure {
+            _ if self.known.is_empty() => true,
+            Figure::Throughput | Figure::Ratio | Figure::Real | Figure::RealPerGib | Figure::PerHop => true,
+            Figure::UserTime | Figure::SystemTime | Figure::SystemShare | Figure::Cpus | Figure::CpuSecondsPerGib => {
+                counts_cpu()
+            }
+            _ => false,
+        }
+    }
 }
 
 /// A sentence computed from estimates, with the figures that support it.

@@ -92,9 +92,14 @@ fn first(record: &Record, figure: fn(&Sample) -> Option<u64>) -> String {
 fn row(document: &Document, record: &Record) -> Vec<String> {
     let mut row: Vec<String> = FACTS.iter().map(|(_, fact)| fact(document, record)).collect();
     let settings = record.job.settings();
-    row.extend(Key::iter().map(|key| settings.get(key).map_or_else(String::new, |value| csv_field(&value.plain()))));
+    let about = document.experiments.iter().find(|experiment| experiment.name == record.experiment);
+    let is_known = |key: &Key| about.is_none_or(|about| about.is_known(*key));
+    let value = |key: Key| settings.get(key).filter(|_| is_known(&key));
+    row.extend(Key::iter().map(|key| value(key).map_or_else(String::new, |value| csv_field(&value.plain()))));
+    let counts_cpu = || record.samples.iter().any(|sample| sample.user_ns + sample.sys_ns > 0);
     for figure in Figure::iter() {
         let estimate = record.estimate.as_ref().and_then(|estimates| estimates.get(figure));
+        let estimate = estimate.filter(|_| about.is_none_or(|about| about.may_have(figure, counts_cpu)));
         row.extend(match estimate {
             Some(e) => [Some(e.median), e.low, e.high, Some(e.min), Some(e.max)].map(optional),
             None => Default::default(),

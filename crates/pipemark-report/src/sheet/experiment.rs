@@ -107,14 +107,7 @@ impl<'a> MeasuredExperiment<'a> {
     fn is_measured(&self, figure: Figure) -> bool {
         let counts_cpu =
             || self.records.iter().flat_map(|record| &record.samples).any(|own| own.user_ns + own.sys_ns > 0);
-        match figure {
-            _ if self.about.known.is_empty() => true,
-            Figure::Throughput | Figure::Ratio | Figure::Real | Figure::RealPerGib | Figure::PerHop => true,
-            Figure::UserTime | Figure::SystemTime | Figure::SystemShare | Figure::Cpus | Figure::CpuSecondsPerGib => {
-                counts_cpu()
-            }
-            _ => false,
-        }
+        self.about.may_have(figure, counts_cpu)
     }
 
     /// Whether the main figure of the trials is a time.
@@ -130,8 +123,15 @@ impl<'a> MeasuredExperiment<'a> {
         let style = |reason: &str| if reason.starts_with("skipped") { Style::Aside } else { Style::Failure };
         let table = table.instead(|record| missing(record).map(|reason| (style(&reason), reason)));
         let blocking = self.records.iter().all(|record| record.job.wait() == WaitPolicy::Block);
-        let caption = |wait: WaitPolicy| if blocking { "" } else { wait_policy_effect(wait) };
-        let grid = table.grouped(|record| caption(record.job.wait()), |caption| (*caption).to_owned());
+        let checks = distinct(self.records.iter().filter_map(|record| check(record)));
+        // Programs that check differently do different work, so they aren't ranked together.
+        let caption = |record: &Record| match check(record) {
+            Some(true) if checks.len() > 1 => "compare each block with the expected block",
+            Some(false) if checks.len() > 1 => "sum the words of each block",
+            _ if blocking => "",
+            _ => wait_policy_effect(record.job.wait()),
+        };
+        let grid = table.grouped(|record| caption(record), |caption| (*caption).to_owned());
         (Grid { labels, ..grid }, self.notes())
     }
 
@@ -318,10 +318,8 @@ impl<'a> MeasuredExperiment<'a> {
                 Cell::text(entrant(record).map_or_else(String::new, |entrant| entrant.runtime))
             });
             table.push(Column::words("", "check"), move |record| {
-                let check = |compares| if compares { "compares blocks" } else { "sums words" };
-                let reads = record.job.entrant().is_some_and(|entrant| entrant.verify.reads());
-                let entrant = entrant(record).filter(|_| reads);
-                Cell::shown(entrant.map_or("–", |entrant| check(entrant.compares)))
+                let words = |compares| if compares { "compares blocks" } else { "sums words" };
+                Cell::shown(check(record).map_or("–", words))
             });
         }
         if !self.sources.is_empty() && !chained {
@@ -456,6 +454,12 @@ fn parameter(key: Key, record: &Record) -> String {
     }
     let value = record.job.value(key).filter(|_| MEMORY_COPY_KEYS.contains(&key) || !record.job.is_memory_copy());
     value.map_or_else(|| "–".to_owned(), |value| value.to_string())
+}
+
+/// Whether a program compares each block with the expected one; `None` if it checks nothing, or isn't an entrant.
+fn check(record: &Record) -> Option<bool> {
+    record.job.entrant().filter(|entrant| entrant.verify.reads())?;
+    Some(record.samples.first()?.entrant.as_ref()?.compares)
 }
 
 /// The effect of a wait policy, as text.

@@ -28,6 +28,10 @@ pub(super) type UnitOf = fn(&MeasuredExperiment, &Record) -> ColumnUnit;
 /// the longest chain, and the memory copy within one process. Each figure is in the unit of its table, given by
 /// `unit_of`.
 pub(super) fn summary(document: &Document, unit_of: UnitOf) -> Vec<Vec<Cell>> {
+    // Nothing is known of the pipes that other tools measured.
+    if document.is_imported() {
+        return Vec::new();
+    }
     let trials = trials_by_experiment(document);
     let shown = |record: &Record, figure: f64| {
         let about = document.experiments.iter().find(|experiment| experiment.name == record.experiment);

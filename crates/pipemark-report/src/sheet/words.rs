@@ -10,6 +10,9 @@ use pipemark_model::{
 pub(super) fn host(document: &Document) -> Vec<String> {
     let host = &document.host;
     let kernel = neutral(host.kernel.split(" #").next().unwrap_or_default());
+    if host.cpu.is_empty() && kernel.is_empty() {
+        return Vec::new();
+    }
     let kernel = if kernel.starts_with("Linux") { kernel } else { format!("Linux {kernel}") };
     let underneath = match (&host.virtualization, host.virtualized) {
         (Some(name), true) => format!("virtualised ({name})"),
@@ -25,6 +28,9 @@ pub(super) fn machine(document: &Document) -> Vec<String> {
     let host = &document.host;
     let cpu = ["(R)", "(TM)", " Processor", " CPU"].iter().fold(host.cpu.clone(), |cpu, noise| cpu.replace(noise, ""));
     let kernel = host.kernel.split([' ', '-']).next().unwrap_or_default();
+    if cpu.is_empty() && kernel.is_empty() {
+        return vec![host.name.clone()];
+    }
     let cpus = counted(usize::try_from(host.cpus).unwrap_or(usize::MAX), "CPU");
     let mut words = vec![host.name.clone(), format!("{cpu}, {cpus}"), format!("Linux {kernel}")];
     words.extend(host.virtualization.clone());
@@ -45,6 +51,9 @@ pub(super) fn is_plain(job: &Job) -> bool {
 
 /// The method: order, seed, time, verification, and the memory-copy limit that figures are compared with.
 pub(super) fn method(document: &Document) -> Vec<String> {
+    if document.is_imported() {
+        return vec!["measured by another tool: only what its file says is shown".to_owned()];
+    }
     let rounds = document.trials.iter().flat_map(|r| &r.samples).map(|s| s.round as usize + 1).max().unwrap_or(0);
     let several = document.trials.iter().filter(|record| !record.samples.is_empty()).count() > 1;
     let order = if several { ", trials interleaved in an order drawn from" } else { "," };
