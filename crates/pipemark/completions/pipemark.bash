@@ -310,7 +310,7 @@ _pipemark() {
             return 0
             ;;
         pipemark__subcmd__bw)
-            opts="-q -h --link --place --verify --send --recv --capacity --total --time --block --mode --pairs --writers --wait --pages --align --buffer --rseq --rate --gap --write-delay --read-delay --blocks --read-block --links --runs --budget --limit --sessions --seed --json --csv --markdown --format --quiet --openmetrics --benchmark-json --json-lines --all --label --no-save --db --baseline --interval --help"
+            opts="-q -h --link --place --verify --send --recv --capacity --total --time --block --mode --pairs --writers --wait --pages --align --buffer --rseq --rate --gap --write-delay --read-delay --blocks --read-block --links --runs --budget --limit --sessions --seed --json --csv --markdown --format --quiet --openmetrics --benchmark-json --json-lines --all --claims --label --no-save --db --baseline --interval --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -484,7 +484,7 @@ _pipemark() {
             return 0
             ;;
         pipemark__subcmd__chain)
-            opts="-q -h --total --place --capacity --stage --source --length --send --recv --verify --content --exit --block --links --runs --budget --limit --sessions --seed --json --csv --markdown --format --quiet --openmetrics --benchmark-json --json-lines --all --label --no-save --db --to --help"
+            opts="-q -h --total --place --capacity --stage --source --length --send --recv --verify --content --exit --block --links --runs --budget --limit --sessions --seed --json --csv --markdown --format --quiet --openmetrics --benchmark-json --json-lines --all --claims --label --no-save --db --to --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -862,7 +862,7 @@ _pipemark() {
             return 0
             ;;
         pipemark__subcmd__history__subcmd__show)
-            opts="-h --all --format --db --help"
+            opts="-h --all --claims --format --db --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -934,7 +934,7 @@ _pipemark() {
             return 0
             ;;
         pipemark__subcmd__latency)
-            opts="-q -h --link --place --wait --rate --gap --time --block --pairs --verify --send --recv --pages --align --capacity --buffer --rseq --total --links --runs --budget --limit --sessions --seed --json --csv --markdown --format --quiet --openmetrics --benchmark-json --json-lines --all --label --no-save --db --baseline --interval --help"
+            opts="-q -h --link --place --wait --rate --gap --time --block --pairs --verify --send --recv --pages --align --capacity --buffer --rseq --total --links --runs --budget --limit --sessions --seed --json --csv --markdown --format --quiet --openmetrics --benchmark-json --json-lines --all --claims --label --no-save --db --baseline --interval --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1488,7 +1488,7 @@ _pipemark() {
             return 0
             ;;
         pipemark__subcmd__run)
-            opts="-q -h --scale --against --figure --dry-run --runs --budget --limit --sessions --seed --entrants --only --links --verify --build --json --csv --markdown --format --quiet --openmetrics --benchmark-json --json-lines --all --label --no-save --db --help"
+            opts="-q -h --scale --against --figure --dry-run --runs --budget --limit --sessions --seed --entrants --only --links --verify --build --json --csv --markdown --format --quiet --openmetrics --benchmark-json --json-lines --all --claims --label --no-save --db --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0

@@ -78,6 +78,7 @@ complete -c pipemark -n "__fish_pipemark_using_subcommand run" -l dry-run -d 'Li
 complete -c pipemark -n "__fish_pipemark_using_subcommand run" -l build -d 'Rebuild the programs in other languages; measure nothing'
 complete -c pipemark -n "__fish_pipemark_using_subcommand run" -s q -l quiet -d 'Print no tables and no progress, only errors and exports'
 complete -c pipemark -n "__fish_pipemark_using_subcommand run" -l all -d 'Print all tables, figures and findings instead of one screen'
+complete -c pipemark -n "__fish_pipemark_using_subcommand run" -l claims -d 'Print each claim of the suite\'s document with its answer, its range and the trials that decide it'
 complete -c pipemark -n "__fish_pipemark_using_subcommand run" -l no-save -d 'Do not save this measurement in the history'
 complete -c pipemark -n "__fish_pipemark_using_subcommand run" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c pipemark -n "__fish_pipemark_using_subcommand bw" -l link -d 'Mechanism between writer and reader [default: pipe]' -r -f -a "pipe\t''
@@ -162,6 +163,7 @@ complete -c pipemark -n "__fish_pipemark_using_subcommand bw" -l baseline -d 'Fo
 complete -c pipemark -n "__fish_pipemark_using_subcommand bw" -l interval -d 'Print a line every TIME during a run [default: sample every 10ms, print nothing]' -r
 complete -c pipemark -n "__fish_pipemark_using_subcommand bw" -s q -l quiet -d 'Print no tables and no progress, only errors and exports'
 complete -c pipemark -n "__fish_pipemark_using_subcommand bw" -l all -d 'Print all tables, figures and findings instead of one screen'
+complete -c pipemark -n "__fish_pipemark_using_subcommand bw" -l claims -d 'Print each claim of the suite\'s document with its answer, its range and the trials that decide it'
 complete -c pipemark -n "__fish_pipemark_using_subcommand bw" -l no-save -d 'Do not save this measurement in the history'
 complete -c pipemark -n "__fish_pipemark_using_subcommand bw" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c pipemark -n "__fish_pipemark_using_subcommand latency" -l link -d 'Mechanism between writer and reader [default: pipe]' -r -f -a "pipe\t''
@@ -239,6 +241,7 @@ complete -c pipemark -n "__fish_pipemark_using_subcommand latency" -l baseline -
 complete -c pipemark -n "__fish_pipemark_using_subcommand latency" -l interval -d 'Print a line every TIME during a run [default: sample every 10ms, print nothing]' -r
 complete -c pipemark -n "__fish_pipemark_using_subcommand latency" -s q -l quiet -d 'Print no tables and no progress, only errors and exports'
 complete -c pipemark -n "__fish_pipemark_using_subcommand latency" -l all -d 'Print all tables, figures and findings instead of one screen'
+complete -c pipemark -n "__fish_pipemark_using_subcommand latency" -l claims -d 'Print each claim of the suite\'s document with its answer, its range and the trials that decide it'
 complete -c pipemark -n "__fish_pipemark_using_subcommand latency" -l no-save -d 'Do not save this measurement in the history'
 complete -c pipemark -n "__fish_pipemark_using_subcommand latency" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c pipemark -n "__fish_pipemark_using_subcommand compare" -l base -d 'Take trials with these parameters as the reference' -r
@@ -356,6 +359,7 @@ csv\t'A header line, then a line for each row'
 json\t'All results, on one line'"
 complete -c pipemark -n "__fish_pipemark_using_subcommand history; and __fish_seen_subcommand_from show" -l db -d 'History file [default: pipemark/history.db in $XDG_DATA_HOME or ~/.local/share]' -r -F
 complete -c pipemark -n "__fish_pipemark_using_subcommand history; and __fish_seen_subcommand_from show" -l all -d 'Print all tables, figures and findings instead of one screen'
+complete -c pipemark -n "__fish_pipemark_using_subcommand history; and __fish_seen_subcommand_from show" -l claims -d 'Print each claim of the suite\'s document with its answer, its range and the trials that decide it'
 complete -c pipemark -n "__fish_pipemark_using_subcommand history; and __fish_seen_subcommand_from show" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c pipemark -n "__fish_pipemark_using_subcommand history; and __fish_seen_subcommand_from export" -s o -l output -d 'Write to FILE, atomically' -r
 complete -c pipemark -n "__fish_pipemark_using_subcommand history; and __fish_seen_subcommand_from export" -l db -d 'History file [default: pipemark/history.db in $XDG_DATA_HOME or ~/.local/share]' -r -F
@@ -534,6 +538,7 @@ complete -c pipemark -n "__fish_pipemark_using_subcommand chain" -l db -d 'Histo
 complete -c pipemark -n "__fish_pipemark_using_subcommand chain" -l to -d 'Measure lengths 0, 1, 2, 4, 8 and so on up to N, in place of --length' -r
 complete -c pipemark -n "__fish_pipemark_using_subcommand chain" -s q -l quiet -d 'Print no tables and no progress, only errors and exports'
 complete -c pipemark -n "__fish_pipemark_using_subcommand chain" -l all -d 'Print all tables, figures and findings instead of one screen'
+complete -c pipemark -n "__fish_pipemark_using_subcommand chain" -l claims -d 'Print each claim of the suite\'s document with its answer, its range and the trials that decide it'
 complete -c pipemark -n "__fish_pipemark_using_subcommand chain" -l no-save -d 'Do not save this measurement in the history'
 complete -c pipemark -n "__fish_pipemark_using_subcommand chain" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c pipemark -n "__fish_pipemark_using_subcommand why" -l name -d 'Sample the running pipelines that have a process of this name' -r

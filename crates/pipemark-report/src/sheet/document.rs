@@ -33,6 +33,17 @@ pub fn document(document: &Document) -> Sheet {
     sheet
 }
 
+/// The claims of a document in full, or a sentence if it has none.
+pub fn claims(document: &Document) -> Sheet {
+    let mut sheet = Sheet::default();
+    sheet.heading(1, &heading(document));
+    match document.claims.iter().any(|claim| claim.answer.is_some()) {
+        true => pipemark_claims::sheet::table(&mut sheet, document, ""),
+        false => sheet.text(Style::Plain, ["no claims: the suite states none"]),
+    }
+    sheet
+}
+
 /// The document's suite and title.
 pub(super) fn heading(document: &Document) -> String {
     let (suite, title) = (&document.suite, &document.title);

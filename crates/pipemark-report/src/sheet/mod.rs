@@ -18,7 +18,7 @@ mod words;
 pub use brief::brief;
 pub use charts::labels;
 pub use comparison::comparison;
-pub use document::document;
+pub use document::{claims, document};
 pub use report::{main_charts, report};
 
 use pipemark_model::Document;

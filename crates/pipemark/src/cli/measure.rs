@@ -99,7 +99,7 @@ pub fn measure(
     };
     let measured: Vec<(Document, Option<Id>)> = documents.into_iter().map(keep).collect();
     let written = output.targets().write(|format| match measured.as_slice() {
-        [(document, kept)] if sessions == 1 => render_document(format, output.all, document, *kept),
+        [(document, kept)] if sessions == 1 => render_document(format, output.detail, document, *kept),
         all if format == Format::Json => all.iter().map(|(document, _)| document_as(format, document)).collect(),
         all => format.of_sheet(&sessions_sheet(&all.iter().map(|(document, _)| document).collect::<Vec<_>>()), None),
     });

@@ -62,9 +62,8 @@ pub struct OutputOptions {
     /// Write a line of JSON as each run and each trial ends
     #[arg(long, value_name = "FILE|-", value_parser = destination)]
     json_lines: Option<Destination>,
-    /// Print all tables, figures and findings instead of one screen
-    #[arg(long)]
-    pub all: bool,
+    #[command(flatten)]
+    pub detail: DetailOptions,
     #[command(flatten)]
     pub keep: KeepOptions,
 }
@@ -84,6 +83,17 @@ impl OutputOptions {
     pub fn json_lines(&self) -> Result<Option<JsonLines>, ExitError> {
         self.json_lines.as_ref().map(JsonLines::open).transpose()
     }
+}
+
+/// How much of a document is printed as text.
+#[derive(Debug, Clone, Copy, Default, Args)]
+pub struct DetailOptions {
+    /// Print all tables, figures and findings instead of one screen
+    #[arg(long)]
+    all: bool,
+    /// Print each claim of the suite's document with its answer, its range and the trials that decide it
+    #[arg(long, conflicts_with = "all", hide_short_help = true)]
+    claims: bool,
 }
 
 /// The option for the history file, for every verb that uses the history.
@@ -219,10 +229,18 @@ fn save_pipeline(document: &Document) {
     }
 }
 
-/// Renders a document. Text is limited to one screen unless `all`. Other formats are always complete.
-pub fn render_document(format: Format, all: bool, document: &Document, kept: Option<Id>) -> io::Result<String> {
-    if format != Format::Text || all {
+/// Renders a document. Text is limited to one screen unless `detail` asks for more. Other formats are always complete.
+pub fn render_document(
+    format: Format,
+    detail: DetailOptions,
+    document: &Document,
+    kept: Option<Id>,
+) -> io::Result<String> {
+    if format != Format::Text || detail.all {
         return document_as(format, document);
+    }
+    if detail.claims {
+        return Ok(terminal().render(&sheet::claims(document)));
     }
     // Rows that have no data because of Ctrl-C are removed.
     let mut document = document.clone();
@@ -232,10 +250,14 @@ pub fn render_document(format: Format, all: bool, document: &Document, kept: Opt
     if reached < all_trials {
         say(format_args!("interrupted after {reached} of {all_trials} trials; these are the figures so far"));
     }
+    let has_claims = document.claims.iter().any(|claim| claim.answer.is_some());
     let pointers = match kept {
         Some(id) => {
-            vec![format!("all tables: pipemark history show {id} --all"), format!("page: pipemark report {id}")]
+            let claims = has_claims.then(|| format!("claims in full: pipemark history show {id} --claims"));
+            let tables = format!("all tables: pipemark history show {id} --all");
+            claims.into_iter().chain([tables, format!("page: pipemark report {id}")]).collect()
         }
+        None if has_claims => vec!["claims in full: --claims".to_owned(), "all tables: --all".to_owned()],
         None => vec!["all tables: --all".to_owned()],
     };
     Ok(terminal().render(&sheet::brief(&document, &pointers)))

@@ -16,7 +16,7 @@ use pipemark_console::{Destination, ExitError, Format, FormatOption, VerbResult,
 use pipemark_model::{Document, neutral};
 use pipemark_stats::diff;
 
-use crate::cli::output::{DbOption, render_document};
+use crate::cli::output::{DbOption, DetailOptions, render_document};
 use crate::cli::read;
 use crate::store::{Entry, Filter, History, Id};
 
@@ -97,9 +97,8 @@ struct ShowOptions {
     /// Run number or label
     #[arg(value_name = "RUN")]
     run: Option<String>,
-    /// Print all tables, figures and findings instead of one screen
-    #[arg(long)]
-    all: bool,
+    #[command(flatten)]
+    detail: DetailOptions,
     #[command(flatten)]
     format: FormatOption,
     #[command(flatten)]
@@ -195,7 +194,7 @@ fn show(options: &ShowOptions) -> VerbResult {
     let id = read::run_id(&history, options.run.as_deref())?;
     let document = history.document(id)?.ok_or_else(|| read::unknown_run(id))?;
     let format = options.format.format;
-    Ok(Destination::Stdout.write(format.name(), render_document(format, options.all, &document, Some(id)))?)
+    Ok(Destination::Stdout.write(format.name(), render_document(format, options.detail, &document, Some(id)))?)
 }
 
 fn export(options: &HistoryExportOptions) -> VerbResult {
