@@ -98,6 +98,8 @@ pub struct EntrantProgram {
     /// The unit of the rate that a third-party benchmark prints; `None` for other programs. A third-party benchmark
     /// does not follow the contract, and its bytes are not checked.
     pub prints: Option<String>,
+    /// The word after the number of bytes that such a benchmark prints; `None` if it moves the requested total.
+    pub prints_bytes: Option<String>,
     /// The finding that compares this filter with another bundled one; `None` for no finding.
     pub finding: Option<FindingForm>,
 }

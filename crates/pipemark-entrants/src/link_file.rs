@@ -175,6 +175,7 @@ impl LinkFile {
             does: FilterTask::default(),
             compares: false,
             prints: None,
+            prints_bytes: None,
             finding: None,
         };
         self.programs().into_iter().map(|(name, run)| (name.to_owned(), entrant(run))).collect()

@@ -71,8 +71,13 @@ pub struct Runnable {
 /// The output of a program that does not follow the contract.
 #[derive(Debug, Clone)]
 pub enum Prints {
-    /// A rate in this unit.
-    Rate(String),
+    /// A rate, and perhaps the number of bytes.
+    Rate {
+        /// The unit of the rate.
+        unit: String,
+        /// The word after the number of bytes; `None` if the program moves the requested total.
+        bytes: Option<String>,
+    },
     /// Output of a program that the user added, as the user describes it.
     Custom(AgainstProgram),
 }
@@ -211,7 +216,8 @@ impl Project {
         let program = self.programs.get(program);
         let program = program.ok_or_else(|| RunError::NotHere(format!("{} has no such program", self.name)))?;
         let words = self.expand(&program.run, tools);
-        let prints = program.prints.clone().map(Prints::Rate);
+        let bytes = program.prints_bytes.clone();
+        let prints = program.prints.clone().map(|unit| Prints::Rate { unit, bytes });
         Ok(Runnable { name: self.name.clone(), words, directory, compares: program.compares, prints })
     }
 
