@@ -52,7 +52,10 @@ impl Options {
                         count => Workers::Count(count.parse().map_err(io::Error::other)?),
                     });
                 }
-                word => return Err(io::Error::other(format!("unknown option '{word}'; use --batch, --workers N or --main-thread"))),
+                word => {
+                    let known = "use --batch, --workers N or --main-thread";
+                    return Err(io::Error::other(format!("unknown option '{word}'; {known}")));
+                }
             }
         }
         Ok(options)
