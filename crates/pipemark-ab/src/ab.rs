@@ -174,8 +174,8 @@ struct JudgingOptions {
     ///
     /// Chooses threshold, sessions and runs. The exit code is 10 if it is slower (caught), 0 if not (passed), and 12 if
     /// it can't be decided within --budget. If time is too noisy, CPU time, instructions or page faults may show that
-    /// the command is slower, but never that it isn't. Slowdowns between two thirds of PERCENT and PERCENT may be
-    /// caught or pass.
+    /// the command is slower, but never that it isn't. Slowdowns between two thirds and five sixths of PERCENT
+    /// may be caught or pass.
     #[arg(
         long,
         value_name = "PERCENT",

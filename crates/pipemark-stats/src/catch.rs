@@ -2,7 +2,8 @@
 //!
 //! A single threshold can't decide about a change that is exactly as large as the threshold, however long one measures.
 //! So there are two: a change is caught if the whole interval is beyond two thirds of the limit, and passed if the
-//! whole interval is below the limit. An interval that is narrower than the distance between the two always decides.
+//! whole interval is below five sixths of it. An interval that is narrower than the distance between the two always
+//! decides. A program whose work grows by the limit is slower by a little less, because its start is part of the time.
 //!
 //! The sessions are judged at most [`LOOKS`] times, and the error rate of the verdicts is divided among these looks
 //! (Bonferroni), so it holds however the moments are chosen.
@@ -25,6 +26,9 @@ pub const MIN_SESSIONS: usize = MIN_DEGREES_OF_FREEDOM + 2;
 
 /// A change is caught if its whole interval is beyond this share of the limit.
 const SHARE: f64 = 2.0 / 3.0;
+
+/// A change passes if its whole interval is below this share of the limit.
+const PASSING_SHARE: f64 = 5.0 / 6.0;
 
 /// The answer of `ab --catch`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -51,9 +55,10 @@ pub struct CatchLimit {
 }
 
 impl CatchLimit {
-    /// The criterion for verdicts: worse if caught, and same if the change is below the limit in both directions.
+    /// The criterion for verdicts: worse if caught, and same if the change is small enough to pass, and not an
+    /// improvement of the same size either.
     pub fn criterion(self) -> Criterion {
-        Criterion { better: self.better, threshold: self.limit * SHARE, same_within: self.limit }
+        Criterion { better: self.better, threshold: self.limit * SHARE, same_within: self.limit * PASSING_SHARE }
     }
 
     /// The answer for the interval of a change, whose ends are fractions. Without an interval, it is undecided.
@@ -65,7 +70,7 @@ impl CatchLimit {
         };
         match least > self.limit * SHARE {
             true => CatchAnswer::Caught,
-            false if most < self.limit => CatchAnswer::Passed,
+            false if most < self.limit * PASSING_SHARE => CatchAnswer::Passed,
             false => CatchAnswer::Undecided,
         }
     }
@@ -139,7 +144,8 @@ mod tests {
         for (low, high, answer) in [
             (0.08, 0.12, CatchAnswer::Caught),
             (0.068, 0.095, CatchAnswer::Caught),
-            (0.05, 0.09, CatchAnswer::Passed),
+            (0.05, 0.08, CatchAnswer::Passed),
+            (0.05, 0.09, CatchAnswer::Undecided),
             (-0.5, -0.3, CatchAnswer::Passed),
             (-0.13, 0.16, CatchAnswer::Undecided),
             (0.06, 0.11, CatchAnswer::Undecided),
@@ -150,7 +156,7 @@ mod tests {
         }
         for percent in 0..200 {
             let low = f64::from(percent) / 1000.0;
-            assert_ne!(TEN.answer(Some((low, low + 0.033))), CatchAnswer::Undecided, "{low}");
+            assert_ne!(TEN.answer(Some((low, low + 0.0166))), CatchAnswer::Undecided, "{low}");
         }
         assert_eq!(TEN.answer(None), CatchAnswer::Undecided);
     }

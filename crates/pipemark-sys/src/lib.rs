@@ -1,7 +1,7 @@
 //! The system calls of `pipemark` that need unsafe code and move no bytes: how the program starts ([`mod@start`],
 //! [`allocator`]), [`signals`], the resources that processes used ([`usage`]), children ([`reap`]), threads with their own
-//! descriptors ([`own_descriptors`]), this process's memory ([`own_memory`]), the cached pages of files ([`file_cache`]) and
-//! locks by which processes agree ([`byte_locks`]). Linux only.
+//! descriptors ([`own_descriptors`]), the cached pages of files ([`file_cache`]) and locks by which processes agree
+//! ([`byte_locks`]). Linux only.
 //!
 //! The crate depends on no other crate of pipemark, so each of them may use it.
 //!
@@ -17,7 +17,6 @@ pub mod allocator;
 pub mod byte_locks;
 pub mod file_cache;
 pub mod own_descriptors;
-pub mod own_memory;
 pub mod reap;
 pub mod signals;
 pub mod start;
