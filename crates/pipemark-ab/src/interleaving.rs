@@ -19,12 +19,12 @@ use pipemark_stats::estimate;
 use pipemark_stats::order::shuffle;
 use pipemark_stats::ranking::{BySession, is_resolved};
 use pipemark_stats::verdict::Criterion;
-use pipemark_sys::own_memory::OwnMemory;
 
 use crate::cold::{ColdPages, drop_all};
 use crate::commands::CommandEntry;
 use crate::conditions::{RunConditions, not_run};
 use crate::hooks::run_hook;
+use crate::own_memory::OwnMemory;
 use crate::pipeline::{PipelineRun, RunMode, TimedCommand};
 use crate::run_figures::{FigureKind, of_run};
 use crate::standard_error::Messages;
@@ -436,7 +436,7 @@ impl Runner<'_> {
             self.rounds.cold = Some(drop_all(&self.plan.cold, self.rounds.cold.unwrap_or_default())?);
         }
         let mut printed = Default::default();
-        self.rounds.own_memory = self.rounds.own_memory.max(self.own_memory.lower());
+        self.rounds.own_memory = self.rounds.own_memory.max(self.own_memory.reset_peak());
         let ran = entry.command.run(self.conditions, self.mode(session, hashed), self.interrupt, &mut printed);
         // A standard error that figures are read from is shown only if the run failed.
         if !self.kept || ran.is_err() {

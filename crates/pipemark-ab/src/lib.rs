@@ -17,6 +17,7 @@ pub mod hooks;
 mod interleaving;
 mod judge;
 mod notes;
+mod own_memory;
 pub mod pipeline;
 mod pipeline_memory;
 mod placeholders;
