@@ -108,12 +108,16 @@ impl TerminalLine {
         let others = locked_by_others(terminal.as_fd(), RELAYS, MAX_LINES).unwrap_or_default();
         let above = others.iter().filter(|&&other| other < own).count();
         let text = draw(BlockPlace { above, below: others.len() - above }, self.joined);
-        if !self.joined && text.is_some() {
-            self.joined = try_lock(terminal.as_fd(), own).unwrap_or(false);
-        }
+        let joins = !self.joined && text.is_some();
+        let has_line = joins && try_lock(terminal.as_fd(), own).unwrap_or(false);
         // One write(2), so that the output of other processes doesn't split the line.
         let is_written = text.is_some_and(|text| stderr().write_all(text.as_bytes()).is_ok());
         let _ = unlock(terminal.as_fd(), DRAWING);
+        if joins {
+            self.joined = true;
+            // Without a lock, the others don't know of this line, so from now on it is drawn where the cursor is.
+            self.terminal = self.terminal.take().filter(|_| has_line);
+        }
         is_written
     }
 
