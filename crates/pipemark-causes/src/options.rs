@@ -69,47 +69,39 @@ pub fn arguments<'a>(words: &'a [String], allowed: &'a [String]) -> Option<Argum
     Some(found)
 }
 
-/// Whether a word may be the value of the option before it, or an operand after `--`.
+/// Whether a word may be the value of an option before it, or an operand after `--`.
 pub fn may_be_value(known: &[Option<&str>], at: usize) -> bool {
     /// Short options of grep, sed and jq that take a value.
     const SHORT: &str = "efmABCdDlL";
-    /// Long options that take one value, or two.
-    const LONG: [&str; 12] = [
-        "--regexp",
-        "--file",
-        "--max-count",
-        "--expression",
-        "--label",
-        "--include",
-        "--exclude",
-        "--indent",
-        "--arg",
-        "--argjson",
-        "--slurpfile",
-        "--rawfile",
-    ];
+    /// Long options that take two values.
+    const TWO: [&str; 4] = ["--arg", "--argjson", "--slurpfile", "--rawfile"];
     let before = |distance: usize| at.checked_sub(distance).map(|at| known[at].unwrap_or_default());
-    let is_long = |word: Option<&str>| word.is_some_and(|word| LONG.contains(&word));
+    // A long option without = may take the next word.
+    let is_long = before(1).is_some_and(|word| word.starts_with("--") && !word.contains('='));
+    let is_second = before(2).is_some_and(|word| TWO.contains(&word));
     let is_short = before(1).is_some_and(|word| {
         word.starts_with('-') && !word.starts_with("--") && word.ends_with(|letter| SHORT.contains(letter))
     });
-    is_short || is_long(before(1)) || is_long(before(2)) || known[..at].contains(&Some("--"))
+    is_short || is_long || is_second || known[..at].contains(&Some("--"))
 }
 
-/// The indices of options that request a single thread, which would contradict parallel work.
-pub fn one_thread(words: &[Option<&str>]) -> Vec<usize> {
-    const JOINED: [&str; 6] = ["-T1", "--threads=1", "-@1", "-j1", "-p1", "--processes=1"];
-    const APART: [&str; 4] = ["-T", "--threads", "-@", "-j"];
+/// The indices of options that request a single thread, which would contradict a command that requests more.
+pub fn one_thread(words: &[Option<&str>], command: &str) -> Vec<usize> {
+    let (joined, apart): (&[&str], &[&str]) = match command {
+        command if command.contains("-T0") => (&["-T1", "--threads=1"], &["-T", "--threads"]),
+        command if command.contains("-@") => (&["-@1", "--threads=1"], &["-@", "--threads"]),
+        _ => return Vec::new(),
+    };
     let is = |at: usize, options: &[&str]| words[at].is_some_and(|word| options.contains(&word));
-    let joined = (0..words.len()).filter(|&at| is(at, &JOINED));
-    let apart = (1..words.len()).filter(|&at| words[at] == Some("1") && is(at - 1, &APART)).flat_map(|at| [at - 1, at]);
+    let joined = (0..words.len()).filter(|&at| is(at, joined));
+    let apart = (1..words.len()).filter(|&at| words[at] == Some("1") && is(at - 1, apart)).flat_map(|at| [at - 1, at]);
     joined.chain(apart).collect()
 }
 
-/// The words of a command without those options.
-pub fn without_one_thread(words: &[String]) -> Vec<String> {
+/// The words of a command line without those options.
+pub fn without_one_thread(words: &[String], command: &str) -> Vec<String> {
     let known: Vec<Option<&str>> = words.iter().map(|word| Some(word.as_str())).collect();
-    let left_out = one_thread(&known);
+    let left_out = one_thread(&known, command);
     let kept = words.iter().enumerate().filter(|(at, _)| !left_out.contains(at));
     kept.map(|(_, word)| word.clone()).collect()
 }

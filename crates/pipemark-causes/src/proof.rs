@@ -2,6 +2,7 @@
 
 use pipemark_shell::{FoundCommand, Script, Word, program_after_wrappers};
 
+use crate::cause::CauseName;
 use crate::environment::{self, with_variables};
 use crate::figures::PipelineFigures;
 use crate::options::{TO_STDOUT, arguments};
@@ -88,6 +89,17 @@ impl RemedyRow {
         if name.contains('/') && !SYSTEM_DIRECTORIES.iter().any(of_system) {
             return false;
         }
+        // A command in a loop runs with other words each time, and one in a function whenever it is called.
+        if found.is_repeated(script) {
+            return false;
+        }
+        let wrappers = program_after_wrappers(&simple.words).map_or_else(Vec::new, |(_, wrappers)| wrappers);
+        // What a killed program holds in its buffer is lost, and with pipefail a writer's signal is the exit code.
+        let is_killed = wrappers.iter().any(|wrapper| wrapper.name == "timeout");
+        let has_pipefail = script.text().windows(8).any(|bytes| bytes == b"pipefail");
+        if self.changes_calls() && (is_killed || has_pipefail) {
+            return false;
+        }
         if self.memory && script.program_names().iter().any(|name| LIMITING.contains(name)) {
             return false;
         }
@@ -95,12 +107,16 @@ impl RemedyRow {
         if new.peek().is_none() {
             return true;
         }
-        let wrappers = program_after_wrappers(&simple.words).map_or_else(Vec::new, |(_, wrappers)| wrappers);
         let sets_path = script.text().windows(5).any(|bytes| bytes == b"PATH=");
         !sets_path
             && wrappers.iter().all(|wrapper| NEUTRAL_WRAPPERS.contains(&wrapper.name.as_str()))
             && new
                 .all(|name| !script.may_redefine(name.as_bytes()) && functions.iter().all(|function| function != name))
+    }
+
+    /// Whether the row changes how much a stage reads or writes at once.
+    pub(crate) fn changes_calls(&self) -> bool {
+        self.cause.iter().any(|name| name.is_of_calls() || *name == CauseName::Buffering)
     }
 
     /// The number of words, the program's included, before the first operand; `None` if options may follow operands.

@@ -4,7 +4,7 @@ use pipemark_model::total_order;
 use pipemark_profile::WorkKind;
 use pipemark_shell::{Edits, FoundCommand, ShellError};
 
-use crate::cause::{Activity, Cause, CauseName};
+use crate::cause::{Activity, Cause};
 use crate::causes::work::activities;
 use crate::commands::{edited, wrappers};
 use crate::environment::{self, with_variables};
@@ -102,7 +102,7 @@ impl RemedyRow {
             let options: Vec<&str> = options.iter().map(String::as_str).collect();
             has_option(&all_words, &options)
         };
-        let words = without_one_thread(&all_words);
+        let words = without_one_thread(&all_words, &self.command);
         let lacks: Vec<&str> = self.lacks.iter().map(String::as_str).collect();
         let idle = figures.limits.idle_cpus.is_none_or(|idle| idle >= MIN_IDLE_CPUS);
         let room = !self.parallel || idle && stage.cpus.len() != 1;
@@ -140,21 +140,14 @@ impl RemedyRow {
         if let Some(changes) = &self.changes {
             text = format!("{text}; the output changes: {changes}");
         }
-        let has_command = !self.command.is_empty() && self.is_proved_for(stage, figures);
+        let has_command = !self.command.is_empty() && !self.experiment && self.is_proved_for(stage, figures);
         let command = has_command
-            .then(|| {
-                edited(figures, stage, self.changes_calls(), |edits, found| self.edit(edits, found, &figures.functions))
-            })
+            .then(|| edited(figures, stage, true, |edits, found| self.edit(edits, found, &figures.functions)))
             .flatten();
         if let Some(command) = command.as_ref().filter(|command| !command.remark.is_empty()) {
             text = format!("{text} {}", command.remark);
         }
         Remedy { id: self.id.clone(), text, command: command.map(|command| command.text).unwrap_or_default() }
-    }
-
-    /// Whether the row changes how much a stage reads or writes at once.
-    fn changes_calls(&self) -> bool {
-        self.cause.iter().any(|name| name.is_of_calls() || *name == CauseName::Buffering)
     }
 
     /// Applies the row's command to a command as typed.
@@ -177,8 +170,7 @@ impl RemedyRow {
         let end = self.end_of_options(&simple.words[program..]).map_or(simple.words.len(), |end| program + end);
         let arguments = found.arguments().start..found.arguments().end.min(end);
         // If a command sets the number of threads twice, the later number applies.
-        let sets_threads = self.parallel && ["-T0", "-@"].iter().any(|option| self.command.contains(option));
-        let mut left_out = if sets_threads { one_thread(&known) } else { Vec::new() };
+        let mut left_out = one_thread(&known, &self.command);
         if !left_out.is_empty() && known.contains(&Some("--")) {
             return Err(ShellError::Edit("the word may be a file"));
         }
@@ -304,7 +296,7 @@ mod tests {
     use pipemark_shell::Dialect;
 
     use super::*;
-    use crate::cause::all_causes;
+    use crate::cause::{CauseName, all_causes};
     use crate::typed_remedies::{CommandAsTyped, all_typed_remedies};
     use crate::verdict::tests::{line, stage};
 
@@ -659,6 +651,14 @@ mod tests {
             ("dd if=/dev/st0 bs=512", "small", "s0 | dd if=/dev/st0 bs=512 | s2"),
             ("sort2", "computing", "s0 | sort2 | s2"),
             ("xz -9", "computing", "ulimit -v 900000; s0 | xz -9 | s2"),
+            ("gzip -dc", "computing", "for i in 1 2; do s0 | gzip -dc | s2; done"),
+            ("gzip -dc", "computing", "f() { s0 | gzip -dc | s2; }; f"),
+            ("gzip -dc", "computing", "s0 | { gzip -dc; cat; } | s2"),
+            ("grep --line-buffered 7", "small", "s0 | timeout 8 grep --line-buffered 7 | s2"),
+            ("grep --line-buffered 7", "small", "set -o pipefail; s0 | grep --line-buffered 7 | s2"),
+            ("grep --exclude-dir --line-buffered -r 7", "small", "s0 | grep --exclude-dir --line-buffered -r 7 | s2"),
+            ("gawk { print $1 }", "computing", "s0 | gawk '{ print $1 }' | s2"),
+            ("ssh -o ciphers=x h", "computing", "s0 | ssh -o ciphers=x h | s2"),
         ] {
             assert_eq!(command(words, cause, typed), "", "{typed}");
         }

@@ -28,6 +28,8 @@ pub struct RemedyRow {
     #[serde(default)]
     pub(crate) first: Vec<String>,
     #[serde(default)]
+    pub(crate) experiment: bool,
+    #[serde(default)]
     pub(crate) filter: bool,
     #[serde(default)]
     pub(crate) memory: bool,

@@ -46,14 +46,14 @@ fn sed_commands(script: &str) -> Option<Vec<SedCommand>> {
                 }
                 '/' => {
                     rest.next();
-                    delimited(&mut rest, '/')?;
+                    delimited(&mut rest, '/', true)?;
                     while rest.next_if(|c| matches!(c, 'I' | 'M')).is_some() {}
                     addresses += 1;
                 }
                 '\\' => {
                     rest.next();
                     let delimiter = rest.next()?;
-                    delimited(&mut rest, delimiter)?;
+                    delimited(&mut rest, delimiter, true)?;
                     addresses += 1;
                 }
                 ',' | ' ' | '!' => {
@@ -67,8 +67,8 @@ fn sed_commands(script: &str) -> Option<Vec<SedCommand>> {
         match letter {
             's' | 'y' => {
                 let delimiter = rest.next()?;
-                delimited(&mut rest, delimiter)?;
-                delimited(&mut rest, delimiter)?;
+                delimited(&mut rest, delimiter, letter == 's')?;
+                delimited(&mut rest, delimiter, false)?;
                 while let Some(flag) = rest.next_if(|c| !matches!(c, ';' | '\n' | '}' | ' ' | '#')) {
                     harmless_flags &= flag.is_ascii_digit() || "gpiIM".contains(flag);
                 }
@@ -88,15 +88,15 @@ fn sed_commands(script: &str) -> Option<Vec<SedCommand>> {
     }
 }
 
-/// Skips to behind the next delimiter that isn't escaped and isn't in brackets.
-fn delimited(rest: &mut std::iter::Peekable<std::str::Chars<'_>>, delimiter: char) -> Option<()> {
+/// Skips to behind the next delimiter that isn't escaped and, in a pattern, isn't in brackets.
+fn delimited(rest: &mut std::iter::Peekable<std::str::Chars<'_>>, delimiter: char, is_pattern: bool) -> Option<()> {
     let mut bracket = false;
     loop {
         match rest.next()? {
             '\\' if !bracket => {
                 rest.next()?;
             }
-            '[' if !bracket => {
+            '[' if is_pattern && !bracket => {
                 bracket = true;
                 rest.next_if_eq(&'^');
                 rest.next_if_eq(&']');
@@ -197,6 +197,8 @@ fn awk_tokens(program: &str) -> Option<Vec<String>> {
             last.ends_with(|c: char| c.is_alphanumeric() || c == '_')
                 && !["print", "return", "in", "case"].contains(&last.as_str())
                 || matches!(last.as_str(), ")" | "]" | "\"" | "$")
+                || tokens.ends_with(&["+".to_owned(), "+".to_owned()])
+                || tokens.ends_with(&["-".to_owned(), "-".to_owned()])
         });
         match c {
             '"' => {
@@ -212,7 +214,7 @@ fn awk_tokens(program: &str) -> Option<Vec<String>> {
                 tokens.push("\"".to_owned());
             }
             '/' if !after_value => {
-                delimited(&mut rest, '/')?;
+                delimited(&mut rest, '/', true)?;
                 tokens.push("\"".to_owned());
             }
             '#' => while rest.next_if(|c| *c != '\n').is_some() {},
@@ -265,6 +267,7 @@ mod tests {
             "{ printf \"%s\", $1 >> \"f\" }",
             "{ print | \"sh\" }",
             "{ system($0) }",
+            "{ print n++ / 2, $1 | \"sort\"; y = 3 / 1 }",
             "{ \"date\" | getline }",
             "@load \"x\"",
             "{ print \"a }",
@@ -325,7 +328,7 @@ mod tests {
         ] {
             assert!(sed_only_reads(script), "{script}");
         }
-        for script in ["w out", "s/a/b/w out", "s/a/b/ge", "e date", "/x/w f", "r f", "1e"] {
+        for script in ["s/.*/x[/e;s/b/]/", "w out", "s/a/b/w out", "s/a/b/ge", "e date", "/x/w f", "r f", "1e"] {
             assert!(!sed_only_reads(script), "{script}");
         }
         assert!(

@@ -91,7 +91,16 @@ fn fitting(command: &CommandAsTyped<'_>, is_wanted: impl Fn(&RemedyRow) -> bool)
     };
     let functions = proof::functions(std::iter::empty(), command.environment);
     let mut known = BTreeSet::new();
-    let fits = |row: &&RemedyRow| row.fits(&stage, &figures) && row.is_proved_for(&stage, &figures);
+    // Of a word that is expanded, such as "$f", nothing is known.
+    let is_known = stage
+        .words
+        .iter()
+        .zip(&found.simple.words[found.program..])
+        .all(|(text, word)| word.as_str().is_some() || !text.contains(['$', '`']));
+    let takes_any = |row: &RemedyRow| row.options.iter().flatten().any(|option| option == "*");
+    let fits = |row: &&RemedyRow| {
+        row.fits(&stage, &figures) && row.is_proved_for(&stage, &figures) && (is_known || takes_any(row))
+    };
     let rows = TABLE.iter().filter(|row| !row.command.is_empty() && is_wanted(row) && fits(row));
     let remedies = rows.filter_map(|row| {
         let mut edits = Edits::new(&script);

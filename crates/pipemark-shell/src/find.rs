@@ -6,7 +6,8 @@ use crate::dialect::Dialect;
 use crate::error::ShellError;
 use crate::quote::{quote_argument, quote_bytes};
 use crate::syntax::{
-    CommandList, Connector, Pipeline, Redirection, RedirectionKind, Script, ShellStage, SimpleCommand, StageCommand,
+    CommandList, Compound, CompoundKind, Connector, Pipeline, Redirection, RedirectionKind, Script, ShellStage,
+    SimpleCommand, StageCommand,
 };
 use crate::wrappers::{base, program_after_wrappers};
 
@@ -36,6 +37,22 @@ pub struct FoundCommand<'s> {
 impl FoundCommand<'_> {
     pub fn stage(&self) -> &ShellStage {
         &self.pipeline.stages[self.place]
+    }
+
+    /// Whether it may run more than once: in a loop, or in a function.
+    pub fn is_repeated(&self, script: &Script) -> bool {
+        let own = &self.stage().span;
+        script.stages().into_iter().any(|(pipeline, at)| {
+            let stage = &pipeline.stages[at];
+            let repeats = |compound: &Compound| {
+                matches!(
+                    compound.kind,
+                    CompoundKind::While | CompoundKind::Until | CompoundKind::For | CompoundKind::Function
+                )
+            };
+            let is_around = stage.span.start <= own.start && own.end <= stage.span.end;
+            is_around && matches!(&stage.command, StageCommand::Compound(compound) if repeats(compound))
+        })
     }
 
     /// Whether no other command reads its input, and none writes its output at the same time.
