@@ -2,7 +2,6 @@
 
 import java.io.*;
 import java.lang.invoke.*;
-import java.lang.management.ManagementFactory;
 import java.nio.*;
 import java.nio.file.*;
 import java.util.*;
@@ -10,6 +9,7 @@ import java.util.*;
 public final class PipemarkLink {
     private static final long STEP = 0x9e3779b97f4a7c15L, STEP_INVERSE = 0xf1de83e19937733dL, END = 1L << 63;
     private static final VarHandle WORD = MethodHandles.byteArrayViewVarHandle(long[].class, ByteOrder.LITTLE_ENDIAN);
+    private static final VarHandle FIRST = MethodHandles.byteBufferViewVarHandle(long[].class, ByteOrder.LITTLE_ENDIAN);
 
     public final int block, index;
     public final boolean sender, roundTrips;
@@ -21,12 +21,13 @@ public final class PipemarkLink {
     private final BufferedReader in;
     private final PrintStream out;
     private final byte[] toSend, expected;
+    private final ByteBuffer expectedView;
     private final long ownSeed, otherSeed;
     private final boolean fresh, check, messages, transfers;
     private final String fault;
     private final long faultAt;
     private final TreeMap<Long, Long> trips = new TreeMap<>();
-    private long next, seen, sent, received, written, checked, wrong, found, moved, calls, clockCalls, clockBytes;
+    private long next, seen, sent, received, written, checked, wrong, found, size, moved, calls, clockCalls, clockBytes;
     private long from, until, begun, ended, bytesInWindow, callsInWindow, cpuBefore, cpuAfter, started, due;
     private int offset;
     private boolean over;
@@ -63,6 +64,7 @@ public final class PipemarkLink {
         faultAt = Long.parseLong(words[1]);
         toSend = new byte[(block + 7) / 8 * 8];
         expected = new byte[toSend.length];
+        expectedView = ByteBuffer.wrap(expected);
     }
 
     /** The value of an option of the link. */
@@ -84,6 +86,7 @@ public final class PipemarkLink {
             }
             ceiling = Math.max(ceiling, rounds * (double) block * 1e9 / (System.nanoTime() - begin));
         }
+        cpuTime();
         out.println("ready");
         String[] words = Objects.requireNonNull(in.readLine(), "pipemark has ended").split(" ");
         from = Long.parseLong(words[1]);
@@ -116,11 +119,19 @@ public final class PipemarkLink {
     }
 
     /** Checks and counts a message, or any piece of a byte stream. False at the end of a stream of messages. */
-    public boolean received(byte[] data, int start, int length) {
+    public boolean received(byte[] data, int start, int length) { return received(ByteBuffer.wrap(data).slice(start, length)); }
+
+    /** As above, for what `data` has from its beginning to its limit. */
+    public boolean received(ByteBuffer data) {
+        int length = data.limit();
         long arrived = sender && transfers ? System.nanoTime() : 0;
-        if (messages && length == block && length >= 8 && (long) WORD.get(data, start) == otherSeed + END) return false;
-        for (int at = start, end = start + length; at < end; ) {
-            int part = Math.min(block - offset, end - at);
+        if (messages && length == block && length >= 8 && (long) FIRST.get(data, 0) == otherSeed + END) return false;
+        if (messages && length != block && wrong == 0) {
+            wrong = seen + 1;
+            size = length + 1;
+        }
+        for (int at = 0; at < length; ) {
+            int part = Math.min(block - offset, length - at);
             if (check || begun == 0) check(data, at, part);
             offset = (offset + part) % block;
             if (offset == 0 && transfers && fresh) fill(expected, otherSeed, ++seen);
@@ -139,7 +150,8 @@ public final class PipemarkLink {
     /** Reports the results, and waits until all ends have. The sender of a byte stream closes its end before. */
     public void done() throws IOException {
         if (begun != 0 && ended == 0) edge(System.nanoTime());
-        out.printf("sent %d%nreceived %d%nwritten %d%nchecked %d%nwrong %d%nfound %d%n", sent, received, written, checked, wrong, found);
+        out.printf("sent %d%nreceived %d%nwritten %d%nchecked %d%n", sent, received, written, checked);
+        out.printf("wrong %d%nfound %d%nsize %d%nmax-rss %d%n", wrong, found, size, peakMemory());
         out.printf("bytes %d%ncalls %d%nns %d%nuser-ns %d%n", bytesInWindow, callsInWindow, ended - begun, cpuAfter - cpuBefore);
         if (ceiling > 0) out.printf("ceiling %.0f%n", ceiling);
         if (given.containsKey("interval")) out.printf("due %d%n", (ended - begun) * 1000 / Long.parseLong(given.get("interval")));
@@ -153,11 +165,11 @@ public final class PipemarkLink {
         for (int at = 0; at < to.length; at += 8, word += STEP) WORD.set(to, at, word);
     }
 
-    private void check(byte[] data, int at, int part) {
-        if (Arrays.equals(data, at, at + part, expected, offset, offset + part)) checked += part;
+    private void check(ByteBuffer data, int at, int part) {
+        if (data.slice(at, part).mismatch(expectedView.slice(offset, part)) < 0) checked += part;
         else if (wrong == 0) {
             wrong = seen + 1;
-            long words = (block + 7) / 8, place = part < 8 ? 1 : ((long) WORD.get(data, at) - otherSeed) * STEP_INVERSE;
+            long words = (block + 7) / 8, place = part < 8 ? 1 : ((long) FIRST.get(data, at) - otherSeed) * STEP_INVERSE;
             if (part == block && place % words == 0 && place >= 0 && place < 1L << 50) found = place / words + 1;
         }
     }
@@ -186,14 +198,33 @@ public final class PipemarkLink {
         if (begun == 0 ? now >= from : ended == 0 && now >= until) edge(now);
     }
 
+    private static long peakMemory() throws IOException {
+        for (String line : Files.readAllLines(Path.of("/proc/self/status")))
+            if (line.startsWith("VmHWM:")) return Long.parseLong(line.replaceAll("\\D", "")) * 1024;
+        return 0;
+    }
+
+    /** The CPU time of all threads in nanoseconds. The platform's bean counts in steps of 10 ms, and takes 50 ms to load. */
+    private static long cpuTime() {
+        long sum = 0;
+        for (File task : Objects.requireNonNullElse(new File("/proc/self/task").listFiles(), new File[0])) {
+            try {
+                sum += Long.parseLong(Files.readString(task.toPath().resolve("schedstat")).split(" ")[0]);
+            } catch (IOException ended) {
+                continue;
+            }
+        }
+        return sum;
+    }
+
     private void edge(long now) {
-        var system = (com.sun.management.OperatingSystemMXBean) ManagementFactory.getOperatingSystemMXBean();
         if (begun == 0) {
-            begun = now;
-            cpuBefore = system.getProcessCpuTime();
+            cpuBefore = cpuTime();
+            begun = System.nanoTime();
+            if (started != 0) started = begun;
         } else {
             ended = now;
-            cpuAfter = system.getProcessCpuTime();
+            cpuAfter = cpuTime();
         }
         bytesInWindow = moved - bytesInWindow;
         callsInWindow = calls - callsInWindow;

@@ -33,6 +33,7 @@ struct pm_window {
     int cpus[2];
     double ceiling;
     uint64_t wrong, found; /* 1 + the number of the first wrong block, and of the block in its place */
+    uint64_t size;         /* 1 + the size of the message in its place, if that isn't a block's */
     unsigned ended_senders;
 };
 struct pm_channel {
@@ -132,7 +133,7 @@ void pm_wait_until_due(struct pm_link *link) {
 void pm_record_trip(struct pm_link *link, uint64_t arrived) {
     uint64_t trip = arrived > link->started ? arrived - link->started : 1;
     unsigned shift = trip >> EXACT_BITS == 0 ? 0 : 64 - EXACT_BITS - (unsigned)__builtin_clzll(trip);
-    if (link->begun && !link->ended)
+    if (link->trips != NULL && link->begun && !link->ended)
         link->trips[((uint64_t)shift << (EXACT_BITS - 1)) + (trip >> shift)]++;
     link->started = arrived;
 }
@@ -168,6 +169,12 @@ bool pm_unexpected(struct pm_link *link, const unsigned char *piece, size_t leng
         window->found = is_block ? n + 1 : 0;
     }
     return true;
+}
+
+/* Notes the first message that isn't one block. */
+void pm_wrong_size(struct pm_link *link, size_t length, unsigned sender) {
+    if (link->window->wrong == 0)
+        link->window->wrong = link->seen[sender] + 1, link->window->size = length + 1;
 }
 
 const char *pm_option(const struct pm_link *link, const char *name, const char *otherwise) {
@@ -284,7 +291,8 @@ static double ceiling(struct pm_link *link) {
 void pm_ready(struct pm_link *link) {
     struct pm_channel *channel = link->channel;
     link->buffer = allocate(link->block + 8);
-    link->trips = allocate(BUCKETS * sizeof *link->trips);
+    if (link->round_trips)
+        link->trips = allocate(BUCKETS * sizeof *link->trips);
     pm_fill(link, pm_seed(link, link->sender, link->index), 0, link->buffer);
     if (link->fresh && !link->round_trips) {
         struct pm_link trial = *link;
@@ -301,6 +309,18 @@ void pm_ready(struct pm_link *link) {
 
 static uint64_t ns(struct timeval time) { return (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_usec * 1000u; }
 
+/* The largest size of this program so far, in bytes. ru_maxrss also counts the program that started it. */
+static unsigned long peak_memory(void) {
+    char line[100];
+    unsigned long kib = 0;
+    FILE *status = fopen("/proc/self/status", "re");
+    while (status != NULL && kib == 0 && fgets(line, sizeof line, status) != NULL)
+        sscanf(line, "VmHWM: %lu", &kib);
+    if (status != NULL)
+        fclose(status);
+    return kib * 1024;
+}
+
 void pm_done(struct pm_link *link) {
     struct pm_window *window = link->window;
     FILE *out = link->channel->out;
@@ -311,6 +331,7 @@ void pm_done(struct pm_link *link) {
 #define REPORT(key, value) fprintf(out, key " %lu\n", (unsigned long)(value))
     REPORT("sent", link->sent), REPORT("received", link->received), REPORT("written", link->written);
     REPORT("checked", link->checked), REPORT("wrong", window->wrong), REPORT("found", window->found);
+    REPORT("size", window->size);
     REPORT("bytes", link->ended ? window->bytes : 0), REPORT("ns", window->ended_ns - window->begun_ns);
     REPORT("calls", link->ended ? window->calls : 0);
     REPORT("user-ns", user > polled ? user - polled : 0),
@@ -318,13 +339,13 @@ void pm_done(struct pm_link *link) {
     REPORT("voluntary", after->ru_nvcsw - before->ru_nvcsw),
         REPORT("involuntary", after->ru_nivcsw - before->ru_nivcsw);
     REPORT("minor-faults", after->ru_minflt - before->ru_minflt);
-    REPORT("major-faults", after->ru_majflt - before->ru_majflt), REPORT("max-rss", after->ru_maxrss * 1024);
+    REPORT("major-faults", after->ru_majflt - before->ru_majflt), REPORT("max-rss", peak_memory());
     REPORT("cpu", window->cpus[0]), REPORT("cpu", window->cpus[1]);
     if (link->interval != 0)
         REPORT("due", (window->ended_ns - window->begun_ns) * 1000 / link->interval);
     if (window->ceiling > 0)
         fprintf(out, "ceiling %.0f\n", window->ceiling);
-    for (uint64_t i = 0; i < BUCKETS; i++)
+    for (uint64_t i = 0; link->trips != NULL && i < BUCKETS; i++)
         if (link->trips[i] > 0) {
             unsigned shift = i < 1u << EXACT_BITS ? 0 : (unsigned)(i >> (EXACT_BITS - 1)) - 1;
             uint64_t low = (i - ((uint64_t)shift << (EXACT_BITS - 1))) << shift;

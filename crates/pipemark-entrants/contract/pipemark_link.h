@@ -71,6 +71,7 @@ unsigned char *pm_last(struct pm_link *link, unsigned char *to);
 void pm_make_faulty(struct pm_link *link, unsigned char *block, uint64_t n);
 unsigned pm_which_sender(const struct pm_link *link, const unsigned char *message, size_t length);
 bool pm_unexpected(struct pm_link *link, const unsigned char *piece, size_t length, unsigned sender);
+void pm_wrong_size(struct pm_link *link, size_t length, unsigned sender);
 void pm_record_trip(struct pm_link *link, uint64_t arrived);
 void pm_fill_words(uint64_t word, unsigned char *to, size_t words);
 bool pm_equal_words(uint64_t word, const unsigned char *from, size_t words);
@@ -153,10 +154,12 @@ static inline bool pm_received(struct pm_link *link, const void *data, size_t le
     const unsigned char *from = (const unsigned char *)data;
     unsigned sender = link->senders == 1 ? 0 : pm_which_sender(link, from, length);
     uint64_t seed = pm_seed(link, !link->sender, sender), end = seed + PM_END;
+    if (link->messages && length != link->block)
+        pm_wrong_size(link, length, sender);
     for (size_t left = length, part; left > 0; left -= part, from += part) {
         part = link->block - link->offset < left ? link->block - link->offset : left;
         bool checks = link->check || !link->begun ||
-                      (link->messages && (length != link->block || __builtin_memcmp(from, &end, 8) == 0));
+                      (link->messages && length == link->block && __builtin_memcmp(from, &end, 8) == 0);
         if (checks && pm_matches(link, seed, link->fresh ? link->seen[sender] : 0, link->offset, from, part))
             link->checked += part;
         else if (checks && !pm_unexpected(link, from, part, sender))

@@ -15,12 +15,13 @@ export class Link {
   #text = "";
   #given = Object.create(null);
   #options = new Map();
-  #count = { sent: 0, received: 0, written: 0, checked: 0, wrong: 0, found: 0, moved: 0, calls: 0 };
+  #count = { sent: 0, received: 0, written: 0, checked: 0, wrong: 0, found: 0, size: 0, moved: 0, calls: 0 };
   #next = 0; // number of the next block to send
   #seen = 0; // number of the block that is expected
   #offset = 0;
   #clock = { calls: 0, bytes: 0 };
   #trips = new Map();
+  #ceiling = 0;
 
   // Reads the assignment. The role names the end in a program that is both ends, such as "receiver0".
   constructor(role = process.env.PIPEMARK_ROLE) {
@@ -59,6 +60,7 @@ export class Link {
   ready() {
     this.#fill(0, this.seeds[0], 0);
     this.#fill(1, this.seeds[1], 0);
+    if (this.fresh && !this.roundTrips) this.#measureCeiling();
     fs.writeSync(this.#out, "ready\n");
     const [, from, until] = this.#line().split(" ");
     Object.assign(this, { from: BigInt(from), until: BigInt(until) });
@@ -102,6 +104,9 @@ export class Link {
   received(data) {
     const arrived = this.sender ? now() : 0n;
     const messages = this.#given.boundaries === "kept";
+    if (messages && data.length !== this.block && this.#count.wrong === 0) {
+      Object.assign(this.#count, { wrong: this.#seen + 1, size: data.length + 1 });
+    }
     for (let from = 0; from < data.length; ) {
       const part = Math.min(this.block - this.#offset, data.length - from);
       const first = messages && part >= 8 ? data.readBigUInt64LE(from) : 0n;
@@ -134,7 +139,9 @@ export class Link {
     const lines = { ...count, bytes: this.bytes ?? 0, calls: this.callsInWindow ?? 0, ns: this.ended ? this.ended - this.begun : 0 };
     Object.assign(lines, { "user-ns": used("userCPUTime") * 1000, "system-ns": used("systemCPUTime") * 1000 });
     Object.assign(lines, { voluntary: used("voluntaryContextSwitches"), involuntary: used("involuntaryContextSwitches") });
-    Object.assign(lines, { "max-rss": process.resourceUsage().maxRSS * 1024 });
+    const peak = fs.readFileSync("/proc/self/status", "latin1").match(/VmHWM:\s*(\d+)/);
+    Object.assign(lines, { "max-rss": Number(peak?.[1] ?? 0) * 1024 });
+    if (this.#ceiling > 0) lines.ceiling = Math.round(this.#ceiling);
     if (this.pace.interval > 0) lines.due = Math.floor(Number(lines.ns) / this.pace.interval);
     const text = Object.entries(lines).map(([key, value]) => `${key} ${value}\n`);
     for (const [ns, times] of this.#trips) text.push(`trip ${ns} ${times}\n`);
@@ -167,6 +174,20 @@ export class Link {
       low += stepLow;
       high = (high + stepHigh + (low > 0xffffffff ? 1 : 0)) >>> 0;
       low >>>= 0;
+    }
+  }
+
+  // The bytes per second that this end can make, or compare, without a transfer. The first calls are interpreted.
+  #measureCeiling() {
+    const expected = Buffer.from(this.blocks[1].subarray(0, this.block));
+    for (let batch = 0; batch < 30; batch++) {
+      const begin = now();
+      let rounds = 0;
+      for (; now() - begin < 5_000_000n; rounds++) {
+        this.#fill(this.sender ? 0 : 1, this.seeds[this.sender ? 0 : 1], 0);
+        if (!this.sender && expected.compare(this.blocks[1], 0, this.block) !== 0) throw new Error("not equal");
+      }
+      this.#ceiling = Math.max(this.#ceiling, (rounds * this.block * 1e9) / Number(now() - begin));
     }
   }
 

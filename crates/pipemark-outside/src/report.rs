@@ -1,6 +1,6 @@
 //! What an end reports after a run.
 
-use pipemark_model::{Cpu, EndStats};
+use pipemark_model::{Cpu, EndStats, counted};
 
 /// The largest report in bytes. One with a full histogram of times is far smaller.
 const MAX_BYTES: usize = 8 << 20;
@@ -112,7 +112,7 @@ impl ReportLines {
             written: optional("written").unwrap_or(0),
             received,
             checked: optional("checked").unwrap_or(0),
-            fault: fault(optional("wrong").unwrap_or(0), optional("found").unwrap_or(0), block),
+            fault: fault(["wrong", "found", "size"].map(|key| optional(key).unwrap_or(0)), block),
             due: optional("due"),
             trips: self.values("trip").zip(self.values("times")).collect(),
         })
@@ -129,10 +129,17 @@ fn shown(line: &str) -> String {
 }
 
 /// A sentence about the first wrong block. `wrong` is its number plus 1, or 0. `found` is the number plus 1 of the block
-/// that arrived in its place, or 0 if the bytes are of no block.
-fn fault(wrong: u64, found: u64, block: u64) -> Option<String> {
+/// that arrived in its place, or 0 if the bytes are of no block. `size` is the size plus 1 of the message that arrived,
+/// or 0 if it is that of a block.
+fn fault([wrong, found, size]: [u64; 3], block: u64) -> Option<String> {
     let number = wrong.checked_sub(1)?;
     let position = number.saturating_mul(block);
+    if let Some(size) = size.checked_sub(1) {
+        let size = counted(usize::try_from(size).unwrap_or(usize::MAX), "byte");
+        return Some(format!(
+            "block {number} is wrong: a message of {size} came in its place; the link keeps no boundaries"
+        ));
+    }
     Some(match found.checked_sub(1) {
         Some(found) if found > number => format!("block {number} is wrong: block {found} came in its place"),
         Some(found) if found < number => format!("block {number} is wrong: block {found} came again"),
@@ -175,10 +182,11 @@ mod tests {
 
     #[test]
     fn faults_say_what_came() {
-        let words = |wrong, found| fault(wrong, found, 64).unwrap_or_default();
+        let words = |wrong, found| fault([wrong, found, 0], 64).unwrap_or_default();
         assert_eq!(words(0, 0), "");
         assert!(words(6, 0).contains("block 5, from byte 320 on"));
         assert!(words(6, 7).contains("block 6 came in its place"));
         assert!(words(6, 5).contains("block 4 came again"));
+        assert!(fault([6, 0, 33], 64).unwrap().contains("block 5 is wrong: a message of 32 bytes"));
     }
 }
