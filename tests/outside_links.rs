@@ -87,6 +87,7 @@ fn unknown_links_and_options_are_refused() {
         ("bw --link pipe-c --send splice", "use write"),
         ("bw --link pipe-c --total 1m", "use --time"),
         ("bw --link pipe --links links", "omit it"),
+        ("bw --link pipe --readers 2", "needs a link by other programs"),
         ("list contract", "--write DIR"),
     ] {
         let output = Command::new(PIPEMARK).args(words.split(' ')).current_dir(root()).output().unwrap();
@@ -98,9 +99,11 @@ fn unknown_links_and_options_are_refused() {
 
 #[test]
 fn a_link_that_cannot_do_it_is_skipped_with_a_reason() {
-    for (words, wanted) in
-        [("bw --link pipe-c --wait spin", "can't wait by --wait spin"), ("latency --link null-c", "no way back")]
-    {
+    for (words, wanted) in [
+        ("bw --link pipe-c --wait spin", "can't wait by --wait spin"),
+        ("latency --link null-c", "no way back"),
+        ("bw --link pipe-c --readers 2", "at most 1 receiver"),
+    ] {
         let (_, document, _) = measure(&format!("{words} --runs 1 --time 5ms"));
         let trial = &trials(&document)[0];
         assert_eq!(trial["status"], "skipped", "{trial}");
@@ -109,35 +112,85 @@ fn a_link_that_cannot_do_it_is_skipped_with_a_reason() {
 }
 
 #[test]
+fn a_link_that_loses_boundaries_must_say_so() {
+    let directory = tempfile::tempdir().unwrap();
+    let own = directory.path().join("links/pieces");
+    fs::create_dir_all(&own).unwrap();
+    fs::copy(root().join("links/pipe-c/pipe.c"), own.join("pipe.c")).unwrap();
+    let description = fs::read_to_string(root().join("links/pipe-c/link.toml")).unwrap();
+    fs::write(own.join("link.toml"), description.replace("boundaries = \"lost\"\n", "")).unwrap();
+    let words = "bw --link pieces --block 1m --verify full --time 5ms --runs 1 --no-save --quiet --json -";
+    let output = Command::new(PIPEMARK).args(words.split(' ')).current_dir(&directory).output().unwrap();
+    assert_eq!(output.status.code(), Some(3), "{}", String::from_utf8_lossy(&output.stderr));
+    let document: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let reason = trials(&document)[0]["reason"].as_str().unwrap_or_default().to_owned();
+    assert!(reason.contains("the link keeps no boundaries"), "{reason}");
+}
+
+#[test]
+fn peak_memory_is_that_of_the_end() {
+    let (code, document, message) = measure("bw --link pipe-c --time 5ms --runs 1");
+    assert_eq!(code, 0, "{message}");
+    let sample = &samples(trials(&document)[0])[0];
+    // The C program needs far less than pipemark, which starts it.
+    assert!((1..8 << 20).contains(&number(&sample["sinks"][0]["max_rss"])), "{sample}");
+}
+
+#[test]
 fn nothing_is_left_whoever_dies() {
     for victim in ["sender0", "receiver0", "pipemark"] {
-        let temporary = tempfile::tempdir().unwrap();
-        let words = "bw --link pipe-c --time 20s --runs 1 --place free --no-save --quiet --json -";
-        let mut running = Command::new(PIPEMARK)
-            .args(words.split(' '))
-            .current_dir(root())
-            .env("TMPDIR", temporary.path())
-            .stdout(std::process::Stdio::piped())
-            .stderr(std::process::Stdio::null())
-            .spawn()
-            .unwrap();
-        let end = wait_for_end(running.id(), if victim == "pipemark" { "sender0" } else { victim });
-        let pid = if victim == "pipemark" { running.id() } else { end };
-        assert!(Command::new("kill").args(["-9", &pid.to_string()]).status().unwrap().success());
-        let status = running.wait().unwrap();
-        if victim != "pipemark" {
-            assert_eq!(status.code(), Some(1), "{victim}");
-        }
-        let begin = Instant::now();
-        let process = format!("/proc/{end}/fd");
-        let remains =
-            || !names_in(temporary.path()).is_empty() || fs::read_dir(&process).is_ok_and(|fds| fds.count() > 0);
-        while remains() && begin.elapsed() < Duration::from_secs(20) {
-            thread::sleep(Duration::from_millis(20));
-        }
-        assert_eq!(names_in(temporary.path()), [""; 0], "{victim}");
-        assert!(!remains(), "{victim}");
+        kill_during_a_run("pipe-c", victim);
     }
+}
+
+/// Kills `victim` during a run of `link`: an end, pipemark itself, `broker`, or `program` for a program of both ends.
+fn kill_during_a_run(link: &str, victim: &str) {
+    let temporary = tempfile::tempdir().unwrap();
+    let words = format!("bw --link {link} --block 1000 --time 20s --runs 1 --place free --no-save --quiet --json -");
+    let mut running = Command::new(PIPEMARK)
+        .args(words.split(' '))
+        .current_dir(root())
+        .env("TMPDIR", temporary.path())
+        .stdout(std::process::Stdio::piped())
+        .stderr(std::process::Stdio::null())
+        .spawn()
+        .unwrap();
+    let run = format!("PIPEMARK_LINK={}", temporary.path().display());
+    let role = |of: &dyn Fn(&str) -> String| {
+        let environment = of("environ");
+        let role = environment.split_once("PIPEMARK_ROLE=").and_then(|(_, rest)| rest.split('\0').next());
+        let own = environment.contains(&run) && !of("cmdline").contains("__stage");
+        own.then(|| role.unwrap_or("program or broker").to_owned())
+    };
+    let pid = match victim {
+        "pipemark" => {
+            wait_for_child(running.id(), |of| role(of).is_some());
+            running.id()
+        }
+        "broker" | "program" => wait_for_child(running.id(), |of| role(of).is_some_and(|role| role.contains(victim))),
+        end => wait_for_child(running.id(), |of| role(of).is_some_and(|role| role == end)),
+    };
+    let names = names_in(temporary.path());
+    assert!(Command::new("kill").args(["-9", &pid.to_string()]).status().unwrap().success());
+    let status = running.wait().unwrap();
+    if victim != "pipemark" {
+        assert_eq!(status.code(), Some(1), "{link} without its {victim}");
+    }
+    let begin = Instant::now();
+    let remains = || {
+        let processes = fs::read_dir("/proc").unwrap().flatten().filter(|entry| {
+            let environment = fs::read(entry.path().join("environ")).unwrap_or_default();
+            String::from_utf8_lossy(&environment).contains(&run)
+        });
+        let shared =
+            names_in(Path::new("/dev/shm")).into_iter().filter(|name| names.iter().any(|own| name.contains(own)));
+        let processes = processes.map(|entry| format!("process {}", entry.file_name().display()));
+        names_in(temporary.path()).into_iter().chain(shared).chain(processes).collect::<Vec<String>>()
+    };
+    while !remains().is_empty() && begin.elapsed() < Duration::from_secs(20) {
+        thread::sleep(Duration::from_millis(20));
+    }
+    assert_eq!(remains(), [""; 0], "{link} without its {victim}");
 }
 
 /// The pid of the process that is the end `role` of a run of `pipemark`, once it runs its own program.
@@ -149,7 +202,8 @@ fn wait_for_end(pipemark: u32, role: &str) -> u32 {
 /// The pid of the first child of `pipemark` whose files in /proc fit.
 fn wait_for_child(pipemark: u32, fits: impl Fn(&dyn Fn(&str) -> String) -> bool) -> u32 {
     let begin = Instant::now();
-    while begin.elapsed() < Duration::from_secs(20) {
+    // The link may have to be built first.
+    while begin.elapsed() < Duration::from_secs(200) {
         for entry in fs::read_dir("/proc").unwrap().flatten() {
             let Some(pid) = entry.file_name().to_str().and_then(|name| name.parse::<u32>().ok()) else { continue };
             let of = |file: &str| {
@@ -206,27 +260,72 @@ fn the_reference_code_is_written() {
     assert!(directory.path().join("pipemark_link.h").is_file());
 }
 
-/// Each link whose library is here, at sizes up to its limit, in both modes, with each fault.
-#[test]
-#[ignore = "long"]
-fn long_each_installed_link() {
+/// The links of the source tree whose libraries are here, and their descriptions; those without a transfer are omitted.
+fn installed() -> Vec<(String, String)> {
     let output =
         Command::new(PIPEMARK).args(["list", "links", "--format", "csv"]).current_dir(root()).output().unwrap();
     let mut reader = csv::Reader::from_reader(&output.stdout[..]);
     let header = reader.headers().unwrap().clone();
     let column = |name: &str| header.iter().position(|known| known == name).unwrap();
     let (name, missing) = (column("name"), column("missing"));
+    let mut here = Vec::new();
     for row in reader.records().map(Result::unwrap) {
         let (link, reason) = (&row[name], &row[missing]);
         let own = root().join("links").join(link);
         if !own.is_dir() || link.starts_with("null-") {
             continue;
         }
-        if !reason.is_empty() {
-            report_skip(&format!("the link {link}"), reason);
-            continue;
+        match reason {
+            "" => here.push((link.to_owned(), fs::read_to_string(own.join("link.toml")).unwrap())),
+            reason => report_skip(&format!("the link {link}"), reason),
         }
-        let variants = variants(&fs::read_to_string(own.join("link.toml")).unwrap(), link);
+    }
+    here
+}
+
+#[test]
+#[ignore = "long"]
+fn long_nothing_is_left_of_any_installed_link() {
+    for (link, description) in installed() {
+        let mut victims = vec!["pipemark"];
+        victims.extend(if description.contains("[both]") { &["program"][..] } else { &["sender0", "receiver0"] });
+        victims.extend(description.contains("[broker]").then_some("broker"));
+        victims.iter().for_each(|victim| kill_during_a_run(&link, victim));
+    }
+}
+
+/// Each link whose library is here and that can have several ends, with four senders, then with four receivers.
+#[test]
+#[ignore = "long"]
+fn long_several_ends_of_each_installed_link() {
+    for (link, description) in installed() {
+        let pubsub = if link == "redis" { ":pattern=pubsub" } else { "" };
+        for (key, words) in [("senders", "--writers 4".to_owned()), ("receivers", "--readers 4".to_owned())] {
+            if !description.contains(&format!("\n{key} = ")) {
+                continue;
+            }
+            let words =
+                format!("bw --link {link}{pubsub} {words} --block 8,1000,64k --verify full --time 5ms --runs 1");
+            let (code, document, message) = measure(&words);
+            assert_eq!(code, 0, "{link}: {message}");
+            for trial in trials(&document) {
+                assert_eq!((&trial["status"], &trial["verified"]), (&"ok".into(), &true.into()), "{trial}");
+                let sample = &samples(trial)[0];
+                let all = |ends: &str| {
+                    sample[ends].as_array().unwrap().iter().map(|end| number(&end["bytes_in_all"])).sum::<u64>()
+                };
+                assert_eq!(all("sinks"), all("sources") * if key == "receivers" { 4 } else { 1 }, "{trial}");
+            }
+        }
+    }
+}
+
+/// Each link whose library is here, at sizes up to its limit, in both modes, with each fault.
+#[test]
+#[ignore = "long"]
+fn long_each_installed_link() {
+    for (link, description) in installed() {
+        let variants = variants(&description, &link);
         for link in &variants {
             for mode in ["throughput", "latency"] {
                 let words = format!(

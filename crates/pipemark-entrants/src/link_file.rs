@@ -1,13 +1,17 @@
 //! A link.toml, which describes a link by programs other than pipemark: docs/outside-links.md specifies it.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use serde::Deserialize;
 
-use pipemark_model::{ByteSize, OutsideLink, WaitPolicy, did_you_mean};
+use pipemark_model::{ByteSize, OutsideLink, WaitPolicy, did_you_mean, parse_duration};
 
 use crate::contract;
 use crate::form::{Build, EntrantProgram, FilterTask, Tool};
+
+/// The longest time for which bytes may flow before the window.
+const MAX_WARM_UP: Duration = Duration::from_secs(10);
 
 /// A file that describes a link.
 #[derive(Debug, Clone, Deserialize)]
@@ -42,12 +46,18 @@ pub struct LinkFile {
     /// The largest number of senders to one receiver.
     #[serde(default = "one")]
     pub senders: u32,
+    /// The largest number of receivers that each get every block.
+    #[serde(default = "one")]
+    pub receivers: u32,
     /// Whether the link can carry round trips.
     #[serde(default = "yes")]
     pub round_trips: bool,
     /// The ways to wait that the programs have.
     #[serde(default = "block")]
     pub wait: Vec<WaitPolicy>,
+    /// How long bytes flow at least before the measured window, for programs that are compiled while they run; `None`
+    /// for pipemark's default.
+    pub warm_up: Option<String>,
     /// The smallest block; `None` for one byte, or eight if boundaries are kept.
     pub min_block: Option<String>,
     /// The largest block that the library accepts; `None` without a limit.
@@ -153,6 +163,7 @@ impl LinkFile {
         if self.wait.is_empty() || self.option.values().any(Vec::is_empty) {
             return Err("'wait' and options need at least one value".to_owned());
         }
+        self.warm_up_time()?;
         for size in [&self.min_block, &self.max_block].into_iter().flatten() {
             size.parse::<ByteSize>().map_err(|_| format!("'{size}' isn't a size"))?;
         }
@@ -179,6 +190,18 @@ impl LinkFile {
             finding: None,
         };
         self.programs().into_iter().map(|(name, run)| (name.to_owned(), entrant(run))).collect()
+    }
+
+    /// How long bytes flow at least before the window; 0 by default.
+    ///
+    /// # Errors
+    /// If it isn't a duration, or too long.
+    pub fn warm_up_time(&self) -> Result<Duration, String> {
+        match self.warm_up.as_deref().map(parse_duration).transpose() {
+            Ok(time) if time.unwrap_or_default() <= MAX_WARM_UP => Ok(time.unwrap_or_default()),
+            Ok(_) => Err("'warm-up' is at most 10s".to_owned()),
+            Err(error) => Err(format!("'warm-up': {error}")),
+        }
     }
 
     /// The smallest and the largest block in bytes.
@@ -246,6 +269,7 @@ mod tests {
             ("contract = 1", "contract = 9", "contract 9 is not supported; use 1"),
             ("[receiver]", "[both]", "either [sender] and [receiver], or [both]"),
             ("\"8m\"", "\"much\"", "'much' isn't a size"),
+            ("max-block", "warm-up = \"1min\"\nmax-block", "'warm-up' is at most 10s"),
             ("[\"ipc\", \"tcp\"]", "[]", "at least one value"),
         ] {
             let error = LinkFile::parse("x.toml", &COMPLETE_FILE.replacen(from, to, 1)).expect_err(words);

@@ -77,7 +77,7 @@ fn whole(count: u64) -> Option<f64> {
 figures! {
     /// Bytes per second that reached the sinks.
     Throughput["throughput", "throughput", "throughput", BytesPerSecond, Higher] = |sample| Some(sample.throughput());
-    /// CPU seconds of sources, sinks and stages per GiB.
+    /// CPU seconds of sources, sinks, stages and a broker per GiB.
     CpuSecondsPerGib["cpu_seconds_per_gib", "cpu_seconds_per_gib", "CPU s/GiB", SecondsPerGib, Lower] =
         |sample| Some(sample.cpu_seconds_per_gib());
     /// Speed relative to the baseline in the same round, if there is a baseline. For throughput, it is this trial's
@@ -140,10 +140,11 @@ figures! {
     /// starting, preparing and ending.
     StartUp["start_up_ns", "start_up_ns", "start and end", Nanoseconds, Lower] =
         |sample| sample.entrant.as_ref().and_then(|_| whole(sample.wall_ns.saturating_sub(sample.ns)));
-    /// Peak resident memory of an entrant's largest process, in bytes.
+    /// Peak resident memory of the largest process of an entrant, or of a link by other programs, in bytes.
     MaxRss["max_rss", "max_rss", "peak memory", Bytes, Lower] =
         |sample| {
-            let of_ends = || sample.ends().filter_map(|end| end.max_rss).max();
+            let broker = sample.broker.and_then(|broker| broker.max_rss);
+            let of_ends = || sample.ends().filter_map(|end| end.max_rss).chain(broker).max();
             sample.entrant.as_ref().and_then(|entrant| entrant.max_rss).or_else(of_ends).and_then(whole)
         };
     /// CPU seconds per GiB of a line filter alone, without the process that feeds it.

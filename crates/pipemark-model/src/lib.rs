@@ -57,7 +57,7 @@ pub use naming::{
 };
 pub use parameter::{Key, MAX_LENGTH, MAX_WRITERS, Settings, Value};
 pub use place::{Cpu, Place};
-pub use sample::{EndStats, Latency, Pieces, Sample, StageStats};
+pub use sample::{BrokerStats, EndStats, Latency, Pieces, Sample, StageStats};
 pub use saved_command::SavedCommand;
 pub use stage::Stages;
 pub use text::{capitalised, counted, is_control_or_invisible, neutral, without_errno};

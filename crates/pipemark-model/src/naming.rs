@@ -165,6 +165,7 @@ pub fn phrase(value: &Value) -> String {
         Value::Length(length) => count(*length, "stage"),
         Value::Pairs(pairs) => count(*pairs, "pair"),
         Value::Writers(writers) => count(*writers, "writer"),
+        Value::Readers(readers) => count(*readers, "reader"),
         Value::Total(_) | Value::Time(_) => format!("{value} per run"),
         _ => format!("{} {value}", value.key().to_string().replace('-', " ")),
     }

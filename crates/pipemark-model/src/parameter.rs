@@ -25,7 +25,7 @@ use crate::value::{Choice, Choices, bounded, whole, word};
 pub const MAX_BLOCK: ByteSize = ByteSize(1 << 30);
 /// The largest number of pairs that run in parallel.
 pub const MAX_PAIRS: u32 = 256;
-/// The largest number of writers on one pipe.
+/// The largest number of writers on one pipe, and of readers of one link.
 pub const MAX_WRITERS: u32 = 8;
 /// The largest number of stages in a chain.
 pub const MAX_LENGTH: u32 = 4096;
@@ -224,6 +224,8 @@ parameters! {
     Pairs pairs: u32 ["N", Count, ENDS] = Some(1), |text| whole("number of pairs", text, 1, MAX_PAIRS);
     /// Number of writers on one pipe; split records are counted
     Writers writers: u32 ["N", Count, STREAMS] = Some(1), |text| whole("number of writers", text, 1, MAX_WRITERS);
+    /// Number of readers, each of which receives every block (links by other programs)
+    Readers readers: u32 ["N", Count, STREAMS] = Some(1), |text| whole("number of readers", text, 1, MAX_WRITERS);
     /// Command of each stage, with its arguments; 'relay' means pipemark's own relay
     ///
     /// 'a | b' alternates a and b. No shell is used; write sh -c '…' for shell syntax.
@@ -331,6 +333,7 @@ mod tests {
             (Key::Time, "100 ms"),
             (Key::Pairs, "4"),
             (Key::Writers, "4"),
+            (Key::Readers, "4"),
         ] {
             assert_eq!(value(key, text).to_string(), text);
             assert_eq!(value(key, text).exact(), text);
@@ -363,6 +366,7 @@ mod tests {
             (Key::Place, "0:-1", "placement"),
             (Key::Pairs, "0", "256"),
             (Key::Writers, "9", "8"),
+            (Key::Readers, "9", "8"),
             (Key::Pairs, "x", "whole number"),
             (Key::Pairs, "-1", "whole number"),
             (Key::Exit, "300", "whole number"),

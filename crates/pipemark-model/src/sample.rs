@@ -28,7 +28,7 @@ pub struct Sample {
     /// until the last stage is reaped. pipemark's own work between the parts, such as checking the bytes, is excluded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub real_ns: Option<u64>,
-    /// User CPU time in nanoseconds: of all ends in the window, and of all stages from start to end.
+    /// User CPU time in nanoseconds: of all ends and a broker in the window, and of all stages from start to end.
     pub user_ns: u64,
     /// System CPU time in nanoseconds, of the same processes.
     pub sys_ns: u64,
@@ -60,6 +60,9 @@ pub struct Sample {
     /// Each stage, in order from source to sink.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub stages: Vec<StageStats>,
+    /// The process between the ends of a link by other programs, if there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub broker: Option<BrokerStats>,
     /// Each source, in the order of the pairs.
     pub sources: Vec<EndStats>,
     /// Each sink, in the order of the pairs.
@@ -220,6 +223,17 @@ impl StageStats {
         self.voluntary_switches += other.voluntary_switches;
         self.involuntary_switches += other.involuntary_switches;
     }
+}
+
+/// Resources used by the process between the ends of a link by other programs.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct BrokerStats {
+    /// CPU time of all its threads in the measured window, in nanoseconds. `user_ns` of the sample includes it.
+    pub cpu_ns: u64,
+    /// Peak resident memory in bytes; `None` if unknown.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_rss: Option<u64>,
 }
 
 /// Counts of one end (a source or sink process), in the measured window and in total.

@@ -1,13 +1,14 @@
 //! What an end is told before a run, as lines of text.
 
 use std::fmt::Write;
-use std::path::Path;
 use std::time::Duration;
 
 use pipemark_entrants::contract;
 use pipemark_entrants::{Boundaries, RunnableLink};
 use pipemark_host::child::Interrupt;
 use pipemark_model::{Cpu, WaitPolicy};
+
+use crate::run_directory::RunDirectory;
 
 /// The option that makes the sender's reference code damage the stream, so that a test can show that the damage is
 /// found. Every link has it.
@@ -74,11 +75,10 @@ pub(crate) fn text(
     end: EndName,
     link: &RunnableLink,
     settings: &RunSettings<'_>,
-    directory: &Path,
+    run: &RunDirectory,
     progress: (&str, usize),
 ) -> String {
     let choice = |whether: bool, yes: &'static str, no: &'static str| if whether { yes } else { no };
-    let name = directory.file_name().unwrap_or_default().to_string_lossy();
     let mut lines = format!("contract {}\n", contract::VERSION);
     let mut line = |key: &str, value: &dyn std::fmt::Display| {
         let _ = writeln!(lines, "{key} {value}");
@@ -104,8 +104,8 @@ pub(crate) fn text(
     if let (Some((source, sink)), true) = (settings.cpus, link.commands.contains_key("both")) {
         line("cpu", if end.sender { &source } else { &sink });
     }
-    line("directory", &directory.display());
-    line("name", &name);
+    line("directory", &run.0.display());
+    line("name", &run.name());
     for (option, value) in &link.options {
         match value.split_once('-') {
             Some((kind, at)) if option == FAULT && end.sender => line("fault", &format_args!("{kind} {at}")),

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use rustix::fs::OFlags;
 
 use pipemark_host::child::{self, Begin, Child, RunError};
-use pipemark_model::{Cpu, StageStats};
+use pipemark_model::{BrokerStats, Cpu};
 
 use crate::assignment::EndName;
 use crate::report::ReportLines;
@@ -42,9 +42,8 @@ impl LinkProcess {
         cpu: Option<Cpu>,
     ) -> Result<LinkProcess, RunError> {
         let failed = |error: io::Error| RunError::Failed(format!("the {name} could not be started: {error}"));
-        let place = run.0.to_string_lossy();
         let mut command = child::foreign(cpu, Begin::AtOnce);
-        command.args(words.iter().map(|word| word.replace("{run}", &place)));
+        command.args(words.iter().map(|word| run.fill_in(word)));
         command.current_dir(directory).env("PIPEMARK_LINK", &run.0).env("TMPDIR", &run.0);
         if let Some(role) = role {
             command.env("PIPEMARK_ROLE", role.to_string());
@@ -103,19 +102,26 @@ impl LinkProcess {
         };
         tasks.filter_map(of_task).sum()
     }
+
+    /// Its peak resident memory so far in bytes; `None` if unknown.
+    fn peak_memory(&self) -> Option<u64> {
+        let status = fs::read_to_string(format!("/proc/{}/status", self.child.pid())).ok()?;
+        let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
+        Some(line.split_whitespace().next()?.parse::<u64>().ok()? * 1024)
+    }
 }
 
 /// A broker, and its CPU time when the window began.
 pub(crate) struct RunningBroker {
     pub program: LinkProcess,
     begun_ns: Option<u64>,
-    used: StageStats,
+    used: BrokerStats,
 }
 
 impl RunningBroker {
     /// Waits until the file or socket `ready` is there.
     pub(crate) fn start(mut program: LinkProcess, ready: &str, run: &RunDirectory) -> Result<RunningBroker, RunError> {
-        let file = ready.replace("{run}", &run.0.to_string_lossy());
+        let file = run.fill_in(ready);
         let deadline = Instant::now() + BROKER_LIMIT;
         while !Path::new(&file).exists() {
             if program.has_ended() {
@@ -126,7 +132,7 @@ impl RunningBroker {
             }
             std::thread::sleep(Duration::from_millis(2));
         }
-        Ok(RunningBroker { program, begun_ns: None, used: StageStats::default() })
+        Ok(RunningBroker { program, begun_ns: None, used: BrokerStats::default() })
     }
 
     /// Notes the CPU time at the beginning of the window, then at its end.
@@ -134,13 +140,13 @@ impl RunningBroker {
         let now = self.program.cpu_ns();
         match self.begun_ns {
             None => self.begun_ns = Some(now),
-            Some(begun) => self.used.user_ns = now.saturating_sub(begun),
+            Some(begun) => self.used.cpu_ns = now.saturating_sub(begun),
         }
     }
 
-    /// The resources used in the window.
-    pub(crate) fn used(&self) -> StageStats {
-        self.used
+    /// The CPU time used in the window, and the peak memory so far.
+    pub(crate) fn used(&self) -> BrokerStats {
+        BrokerStats { max_rss: self.program.peak_memory(), ..self.used }
     }
 }
 

@@ -10,7 +10,7 @@ use pipemark_sys::usage::monotonic_ns;
 
 use pipemark_entrants::{FirstEnd, RunnableLink};
 use pipemark_host::child::{RunError, wait_readable};
-use pipemark_model::{Cpu, StageStats, counted};
+use pipemark_model::{BrokerStats, Cpu, counted};
 
 use crate::assignment::{self, EndName, RunSettings};
 use crate::processes::{EndChannel, LinkProcess, RunningBroker};
@@ -31,8 +31,8 @@ const CAUSE_TIMEOUT: Duration = Duration::from_millis(100);
 pub struct LinkRun {
     /// The reports of the senders, then those of the receivers.
     pub ends: Vec<EndReport>,
-    /// The resources that the broker used in the window; `None` without a broker.
-    pub broker: Option<StageStats>,
+    /// The resources that the broker used; `None` without a broker.
+    pub broker: Option<BrokerStats>,
     /// The time until all programs were ready.
     pub started: Duration,
 }
@@ -46,7 +46,7 @@ pub fn run(link: &RunnableLink, settings: &RunSettings<'_>) -> Result<LinkRun, R
     let mut run = RunInProgress::prepare(link, settings)?;
     let outcome = run.start(link, settings).and_then(|()| {
         let started = begin.elapsed();
-        run.measure(settings).map(|()| started)
+        run.measure(link, settings).map(|()| started)
     });
     let started = match outcome {
         Ok(started) => started,
@@ -94,7 +94,7 @@ impl RunInProgress {
             for (nth, end) in senders.chain(receivers).enumerate() {
                 let mut channel = EndChannel::create(end, &directory)?;
                 // The first counter of a cache line follows its gate, in eight bytes.
-                channel.send(&assignment::text(end, link, settings, &directory.0, (&file, 64 * nth + 8)))?;
+                channel.send(&assignment::text(end, link, settings, &directory, (&file, 64 * nth + 8)))?;
                 channels.push(channel);
             }
             Ok((directory, page, progress, channels))
@@ -146,9 +146,10 @@ impl RunInProgress {
     }
 
     /// Tells the ends when the window begins and ends, and waits for their reports.
-    fn measure(&mut self, settings: &RunSettings<'_>) -> Result<(), RunError> {
+    fn measure(&mut self, link: &RunnableLink, settings: &RunSettings<'_>) -> Result<(), RunError> {
         let apart = settings.cpus.is_some_and(|(source, sink)| source != sink);
         let run_in = if apart { RUN_IN.0 } else { RUN_IN.1 };
+        let run_in = run_in.max(link.file.warm_up_time().unwrap_or_default());
         let from = monotonic_ns() + u64::try_from(run_in.as_nanos()).unwrap_or(u64::MAX);
         let until = from.saturating_add(u64::try_from(settings.time.as_nanos()).unwrap_or(u64::MAX));
         for channel in &mut self.channels {

@@ -30,6 +30,16 @@ impl RunDirectory {
         Ok(RunDirectory(path))
     }
 
+    /// A name for what a link names elsewhere: unique, without a slash.
+    pub(crate) fn name(&self) -> String {
+        self.0.file_name().unwrap_or_default().to_string_lossy().into_owned()
+    }
+
+    /// The text with the directory in place of `{run}`, and its name in place of `{name}`.
+    pub(crate) fn fill_in(&self, text: &str) -> String {
+        text.replace("{run}", &self.0.to_string_lossy()).replace("{name}", &self.name())
+    }
+
     /// Creates a named pipe in the directory.
     ///
     /// # Errors
@@ -47,7 +57,8 @@ impl Drop for RunDirectory {
     }
 }
 
-/// Removes the directory of a run, and the shared memory and message queues whose names contain the directory's name.
+/// Removes the directory of a run, and the shared memory, directories in it and message queues whose names contain the
+/// directory's name.
 pub fn remove(directory: &str) {
     let directory = Path::new(directory);
     let Some(name) = directory.file_name().and_then(|name| name.to_str()).filter(|name| name.starts_with("pipemark-"))
@@ -58,7 +69,10 @@ pub fn remove(directory: &str) {
     for namespace in NAMESPACES {
         for entry in fs::read_dir(namespace).into_iter().flatten().flatten() {
             if entry.file_name().to_string_lossy().contains(name) {
-                let _ = fs::remove_file(entry.path());
+                let _ = match entry.file_type() {
+                    Ok(kind) if kind.is_dir() => fs::remove_dir_all(entry.path()),
+                    _ => fs::remove_file(entry.path()),
+                };
             }
         }
     }
@@ -72,12 +86,13 @@ mod tests {
     fn nothing_with_the_name_of_a_run_outlives_it() {
         let directory = RunDirectory::create().unwrap();
         let path = directory.0.clone();
-        let name = path.file_name().unwrap().to_str().unwrap().to_owned();
+        let name = directory.name();
+        assert_eq!(directory.fill_in("{run}/x {name}-y"), format!("{}/x {name}-y", path.display()));
         directory.pipe("x").unwrap();
         let shared = Path::new("/dev/shm").join(format!("prefix-{name}-suffix"));
         let other = Path::new("/dev/shm").join(format!("pipemark-test-{}", std::process::id()));
         fs::write(&other, "").unwrap();
-        let has_shared = fs::write(&shared, "").is_ok();
+        let has_shared = fs::create_dir(&shared).and_then(|()| fs::write(shared.join("x"), "")).is_ok();
         drop(directory);
         assert!(!path.exists() && (!has_shared || !shared.exists()));
         assert!(other.exists());

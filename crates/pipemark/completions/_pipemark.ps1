@@ -91,6 +91,7 @@ Register-ArgumentCompleter -Native -CommandName 'pipemark' -ScriptBlock {
             [CompletionResult]::new('--mode', '--mode', [CompletionResultType]::ParameterName, 'throughput: a one-way stream; latency: round trips of one block [default: throughput]')
             [CompletionResult]::new('--pairs', '--pairs', [CompletionResultType]::ParameterName, 'Number of writer and reader pairs that run at once [default: 1]')
             [CompletionResult]::new('--writers', '--writers', [CompletionResultType]::ParameterName, 'Number of writers on one pipe; split records are counted [default: 1]')
+            [CompletionResult]::new('--readers', '--readers', [CompletionResultType]::ParameterName, 'Number of readers, each of which receives every block (links by other programs) [default: 1]')
             [CompletionResult]::new('--wait', '--wait', [CompletionResultType]::ParameterName, 'How writer and reader wait [default: block]')
             [CompletionResult]::new('--pages', '--pages', [CompletionResultType]::ParameterName, 'Page size of the buffers [default: base]')
             [CompletionResult]::new('--align', '--align', [CompletionResultType]::ParameterName, 'Offset of the buffers from a page boundary, in bytes [default: 0]')

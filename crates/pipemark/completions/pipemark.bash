@@ -364,6 +364,10 @@ _pipemark() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
+                --readers)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 --wait)
                     COMPREPLY=($(compgen -W "block poll spin" -- "${cur}"))
                     return 0

@@ -86,6 +86,7 @@ set edit:completion:arg-completer[pipemark] = {|@words|
             cand --mode 'throughput: a one-way stream; latency: round trips of one block [default: throughput]'
             cand --pairs 'Number of writer and reader pairs that run at once [default: 1]'
             cand --writers 'Number of writers on one pipe; split records are counted [default: 1]'
+            cand --readers 'Number of readers, each of which receives every block (links by other programs) [default: 1]'
             cand --wait 'How writer and reader wait [default: block]'
             cand --pages 'Page size of the buffers [default: base]'
             cand --align 'Offset of the buffers from a page boundary, in bytes [default: 0]'

@@ -125,6 +125,7 @@ complete -c pipemark -n "__fish_pipemark_using_subcommand bw" -l mode -d 'throug
 latency\t''"
 complete -c pipemark -n "__fish_pipemark_using_subcommand bw" -l pairs -d 'Number of writer and reader pairs that run at once [default: 1]' -r
 complete -c pipemark -n "__fish_pipemark_using_subcommand bw" -l writers -d 'Number of writers on one pipe; split records are counted [default: 1]' -r
+complete -c pipemark -n "__fish_pipemark_using_subcommand bw" -l readers -d 'Number of readers, each of which receives every block (links by other programs) [default: 1]' -r
 complete -c pipemark -n "__fish_pipemark_using_subcommand bw" -l wait -d 'How writer and reader wait [default: block]' -r -f -a "block\t''
 poll\t''
 spin\t''"

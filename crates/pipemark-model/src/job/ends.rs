@@ -74,6 +74,8 @@ ends! {
     pairs: u32,
     /// Number of sources that write to one link.
     writers: u32,
+    /// Number of sinks, each of which receives every block.
+    readers: u32,
     /// The kind of bytes in the stream.
     content: Content,
     /// Mean busy time after each call of the sink.
@@ -120,12 +122,13 @@ impl Ends {
     /// Whether the sink reads the bytes. Moving a reference to a page doesn't read the page; receiving in place reads
     /// each byte.
     pub fn touched(&self) -> bool {
-        self.recv.touches() && (self.verify.reads() || self.writers > 1) || self.recv == RecvMethod::InPlace
+        self.recv.touches() && (self.verify.reads() || self.writers > 1 || self.readers > 1)
+            || self.recv == RecvMethod::InPlace
     }
 
     /// Whether the source writes each byte anew before sending it. When sending in place, it always does.
     pub fn fresh(&self) -> bool {
-        let fresh = self.verify == Verify::Full || self.writers > 1;
+        let fresh = self.verify == Verify::Full || self.writers > 1 || self.readers > 1;
         fresh && self.send.sends_fresh_data() || self.send == SendMethod::InPlace
     }
 
@@ -166,6 +169,11 @@ impl Ends {
             "--writers {} needs a plain pipe, in which each byte identifies its writer; use --link pipe --send write --recv read --wait \
              block --pairs 1 --verify count",
             self.writers
+        );
+        refuse_if!(
+            self.readers > 1 && (link.outside().is_none() || self.writers > 1),
+            "--readers {} needs a link by other programs, such as zeromq, and one writer",
+            self.readers
         );
         if link.outside().is_some() {
             let defaults = Settings::defaults();

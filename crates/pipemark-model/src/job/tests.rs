@@ -28,6 +28,8 @@ fn contradictions_are_named() {
         ("writers=2 link=fifo", "--link pipe"),
         ("writers=2 verify=full", "--verify count"),
         ("writers=2 length=1", "writers"),
+        ("readers=2", "needs a link by other programs"),
+        ("readers=2 writers=2 link=zeromq", "one writer"),
         ("exit=1", "with --length"),
         ("source=yes total=1m send=splice", "in place of pipemark's source and sink"),
         ("source=yes total=1m verify=full", "in place of pipemark's source and sink"),

@@ -18,6 +18,7 @@ pub(super) fn memory_copy(streams: &[MeasuredTrial], limit: Option<&Estimate>) -
             && one.ends().wait != WaitPolicy::Spin
             && one.ends().pairs == 1
             && one.ends().writers == 1
+            && one.ends().readers == 1
     };
     let (best, limit) = (fastest(streams.iter().copied().filter(copying))?, limit?);
     let share = best.throughput() / limit.median;

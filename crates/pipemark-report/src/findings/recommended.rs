@@ -45,6 +45,7 @@ fn of_volume<'a>(streams: &[MeasuredTrial<'a>]) -> Vec<Candidate> {
                     && ends.wait != WaitPolicy::Spin
                     && ends.pairs == 1
                     && ends.writers == 1
+                    && ends.readers == 1
                     && undelayed
                     && wanted(ends)
             };

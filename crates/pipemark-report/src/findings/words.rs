@@ -5,11 +5,11 @@ use pipemark_model::{ByteSize, Capacity, Ends, Job, Key, Unit, Value, WaitPolicy
 use crate::findings::MeasuredTrial;
 
 /// The settings shown in brackets, in this order.
-const DETAILS: [Key; 15] = {
+const DETAILS: [Key; 16] = {
     use Key::*;
     [
-        Link, Block, ReadBlock, Capacity, Buffer, Pages, Align, Wait, Pairs, Writers, Stage, WriteDelay, ReadDelay,
-        Rate, Gap,
+        Link, Block, ReadBlock, Capacity, Buffer, Pages, Align, Wait, Pairs, Writers, Readers, Stage, WriteDelay,
+        ReadDelay, Rate, Gap,
     ]
 };
 

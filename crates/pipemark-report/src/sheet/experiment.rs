@@ -11,6 +11,7 @@ use pipemark_show::{Align, Cell, Column, Fit, Grid, Note, Style, Table};
 
 use crate::sheet::marks::{WARNED, marks, warnings_by_trial};
 use crate::sheet::matrix::{self, without_transfer};
+use crate::sheet::message_cpu::MessageCpu;
 use crate::sheet::words::{interval, missing, ranked};
 
 /// The trials of a document by the names of their experiments.
@@ -175,6 +176,16 @@ impl<'a> MeasuredExperiment<'a> {
         });
     }
 
+    /// Adds the CPU time per message at each end and in the broker, if a link by other programs was measured.
+    fn add_message_cpu<'s>(&'s self, table: &mut Table<'s, &'a Record>) {
+        for part in MessageCpu::parts(&self.records) {
+            let unit = Unit::Nanoseconds.common(self.records.iter().filter_map(|record| part.of(record)));
+            self.add(table, part.heading(), move |_, _, record| {
+                Some(part.of(record).map_or_else(|| "–".to_owned(), |ns| unit.show(ns)))
+            });
+        }
+    }
+
     /// The unit in which a column shows all values of a figure.
     fn common(&self, figure: Figure, of: fn(&Estimate) -> f64) -> ColumnUnit {
         let measured = self.records.iter().filter(|record| missing(record).is_none());
@@ -300,6 +311,7 @@ impl<'a> MeasuredExperiment<'a> {
                 table.push(Column::figures("", heading(figure)), cell);
             }
         }
+        self.add_message_cpu(table);
         if has(Figure::StartUp) {
             // For an entrant, this is the time that the entrant itself measured.
             let inside = |record: &Record, estimates: &Estimates| match record.job.volume() {

@@ -102,6 +102,7 @@ fn sample(round: u32, throughput: f64) -> Sample {
         interleaved_percent: None,
         latency: None,
         stages: Vec::new(),
+        broker: None,
         sources: vec![end.clone()],
         sinks: vec![end],
         entrant: None,

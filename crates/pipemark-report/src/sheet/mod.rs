@@ -11,6 +11,7 @@ mod experiment;
 mod gains;
 mod marks;
 mod matrix;
+mod message_cpu;
 mod report;
 mod summary;
 mod words;

@@ -26,7 +26,7 @@ pub fn check(job: &Job, host: &Host, entrants: &Entrants) -> Result<Option<(Cpu,
 /// Checks that an outside link can do what the trial asks of it.
 fn outside_link(job: &Job, entrants: &Entrants) -> Result<(), RunError> {
     let Some((ends, link)) = job.ends().and_then(|ends| Some((ends, ends.link.outside()?))) else { return Ok(()) };
-    let LinkFile { wait, round_trips, senders, .. } = &entrants.links.link(link)?.file;
+    let LinkFile { wait, round_trips, senders, receivers, .. } = &entrants.links.link(link)?.file;
     let (least, most) = entrants.links.link(link)?.file.block_limits();
     let not_here = |reason: String| Err(RunError::NotHere(format!("--link {link}: {reason}")));
     match job {
@@ -34,6 +34,9 @@ fn outside_link(job: &Job, entrants: &Entrants) -> Result<(), RunError> {
         _ if !wait.contains(&ends.wait) => not_here(format!("its programs can't wait by --wait {}", ends.wait)),
         _ if ends.writers > *senders => {
             not_here(format!("it takes at most {} for --writers", counted(*senders as usize, "sender")))
+        }
+        _ if ends.readers > *receivers => {
+            not_here(format!("it takes at most {} for --readers", counted(*receivers as usize, "receiver")))
         }
         _ if ends.block.0 < least => not_here(format!("its smallest block is {}", ByteSize(least))),
         _ if ends.block.0 > most => not_here(format!("its largest block is {}", ByteSize(most))),

@@ -249,7 +249,7 @@ fn errors_point_to_their_place() {
         (
             e("params = { sned = \"write\" }"),
             "x.toml:6:12: 'sned' is not a parameter; use mode, link, send, recv, wait, pages, place, capacity, \
-             buffer, block, read-block, align, pairs, writers, stage, length, source, content, exit, read-delay, write-delay, rate, gap, \
+             buffer, block, read-block, align, pairs, writers, readers, stage, length, source, content, exit, read-delay, write-delay, rate, gap, \
              verify, rseq, total, blocks, time, language, program, feed, filter (did you mean send?)",
             "sned",
         ),

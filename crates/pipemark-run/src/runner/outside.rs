@@ -44,7 +44,7 @@ pub fn run(
         wait: ends.wait,
         time: time.into(),
         senders: ends.writers,
-        receivers: 1,
+        receivers: ends.readers,
         cpus: conditions.cpus,
         seed: conditions.seed,
         limit: conditions.limit,
@@ -52,9 +52,9 @@ pub fn run(
     };
     let run = pipemark_outside::run(&link, &settings)?;
     let replies = run.ends.into_iter().map(|end| done(end, ends)).collect::<Result<_, RunError>>()?;
-    let broker = run.broker.into_iter().collect();
-    let mut measured = pair::combine_replies(job, ends, replies, broker, Granted::default(), begin.elapsed())?;
-    measured.sample.real_ns = None;
+    let mut measured = pair::combine_replies(job, ends, replies, Vec::new(), Granted::default(), begin.elapsed())?;
+    measured.sample.broker = run.broker;
+    measured.sample.user_ns += run.broker.map_or(0, |broker| broker.cpu_ns);
     Ok(measured)
 }
 

@@ -306,7 +306,10 @@ pub(super) fn verify(ends: &Ends, sources: &[Done], sinks: &[Done]) -> Result<()
     if let Some(fault) = sources.iter().chain(sinks).find_map(|end| end.fault.clone()) {
         return Err(RunError::Unverified(fault));
     }
-    for (source, sink) in sources.iter().zip(sinks) {
+    // Each of several readers receives what the only writer sends.
+    let shared = |nth: usize| &sources[if ends.readers > 1 { 0 } else { nth }];
+    let pairs = if ends.readers > 1 { sinks.len() } else { sources.len().min(sinks.len()) };
+    for (source, sink) in (0..pairs).map(|nth| (shared(nth), &sinks[nth])) {
         // In a round trip, each end both sends and receives.
         let both = source.latency.is_some();
         for (end, writes, reads) in [(source, true, both), (sink, both, true)] {

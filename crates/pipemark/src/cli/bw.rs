@@ -26,8 +26,8 @@ impl KeySet for BwKeys {
     const KEYS: &'static [Key] = {
         use Key::*;
         &[
-            Mode, Link, Pairs, Writers, Place, Verify, Send, Recv, Wait, Pages, Align, Capacity, Buffer, Rseq, Rate,
-            Gap, WriteDelay, ReadDelay, Total, Blocks, Time, ReadBlock, Block,
+            Mode, Link, Pairs, Writers, Readers, Place, Verify, Send, Recv, Wait, Pages, Align, Capacity, Buffer, Rseq,
+            Rate, Gap, WriteDelay, ReadDelay, Total, Blocks, Time, ReadBlock, Block,
         ]
     };
     const DEFAULTS: &'static [(Key, &'static str)] = &[

@@ -11,6 +11,7 @@ use pipemark_show::{Cell, Column, Fit, Grid, Style};
 use crate::sheet::experiment::{MeasuredExperiment, agrees_with_medians, times};
 use crate::sheet::marks::{of_bytes, uncertainty_marks};
 use crate::sheet::matrix;
+use crate::sheet::message_cpu::MessageCpu;
 use crate::sheet::words::{missing, ranked};
 
 /// The number of characters in a line of text.
@@ -221,6 +222,7 @@ pub(super) fn as_bars(experiment: &MeasuredExperiment, most: usize, signs: &mut 
     let counts_calls = experiment.counts_calls();
     let median = |record: &Record, figure: Figure| Some(record.estimate.as_ref()?.get(figure)?.median);
     let least = |record: &Record, figure: Figure| Some(record.estimate.as_ref()?.get(figure)?.min);
+    let message_cpu = !MessageCpu::parts(&experiment.records).is_empty();
     let row = |record: &&Record| {
         let estimates = record.estimate.as_ref();
         let (_, figure) = headline(record);
@@ -263,6 +265,8 @@ pub(super) fn as_bars(experiment: &MeasuredExperiment, most: usize, signs: &mut 
             _ if beside_programs => None,
             _ => of(Figure::StartUp).map(|start| format!("{start} to start and end")),
         };
+        let message_cpu = message_cpu.then(|| MessageCpu::All.of(record)).flatten();
+        let message_cpu = message_cpu.map(|ns| format!("CPU {}/msg", Unit::Nanoseconds.show(ns)));
         let published = record.published.as_ref();
         let beside = |own: &Published| match published_for {
             Some(_) => own.shown_with_rate(record.job.volume()),
@@ -281,7 +285,7 @@ pub(super) fn as_bars(experiment: &MeasuredExperiment, most: usize, signs: &mut 
             Cell::shown(label(experiment, record)),
             Cell::shown(unit.show(figure)).mark(uncertainty_marks(record)),
             Cell::shown(ratio),
-            Cell::shown([more, published].into_iter().flatten().collect::<Vec<_>>().join(", ")),
+            Cell::shown([more, message_cpu, published].into_iter().flatten().collect::<Vec<_>>().join(", ")),
             if latency || !ranked(record) || aside(record) {
                 Cell::default()
             } else {
