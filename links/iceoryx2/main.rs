@@ -38,7 +38,7 @@ impl Way {
             .service_builder(&name.try_into()?)
             .publish_subscribe::<[u8]>()
             .max_publishers(1)
-            .max_subscribers(1)
+            .max_subscribers(if name == "there" { link.counts().1 as usize } else { 1 })
             .subscriber_max_buffer_size(queue)
             .enable_safe_overflow(false)
             .open_or_create()?;

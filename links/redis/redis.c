@@ -56,6 +56,8 @@ int main(void) {
     if (redis == NULL || redis->err != 0 || reading == NULL || reading->err != 0)
         errno = 0, pm_fail("redis can't be reached");
     bool pubsub = strcmp(pm_option(&link, "pattern", "list"), "pubsub") == 0;
+    if (link.receivers > 1 && !pubsub)
+        errno = 0, pm_fail("an element of a list goes to one receiver; use redis:pattern=pubsub");
     const char *in = link.sender ? "back" : "there";
     if (pubsub && (!link.sender || link.round_trips))
         freeReplyObject(must(reading, redisCommand(reading, "SUBSCRIBE %s", in)));
