@@ -156,7 +156,7 @@ size:
 bench: build build/pair build/ceiling
 	$(CARGO) build --release --locked --manifest-path entrants/lines/Cargo.toml --target-dir build/entrants/lines
 	$(CARGO) build --release --locked -p pipeio --example ways
-	@broken=0; for bench in run chain relay buffer copying compare languages lines why why_sizes; do bench/$$bench.py || broken=1; done; exit $$broken
+	@broken=0; for bench in run chain relay buffer copying compare languages lines links why why_sizes; do bench/$$bench.py || broken=1; done; exit $$broken
 
 # The libraries of links by other programs.
 links: build

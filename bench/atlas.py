@@ -1,14 +1,17 @@
 #!/usr/bin/env python3
 """Runs the suite ipc-libraries, and writes docs/atlas.md from it.
 
-    bench/atlas.py                 measure, then write the page
-    bench/atlas.py DOCUMENT.json   write the page from a document that pipemark wrote"""
+bench/atlas.py                 measure, then write the page
+bench/atlas.py DOCUMENT.json   write the page from a document that pipemark wrote
+bench/atlas.py --no-figures    write the page without a measurement"""
 
 import json
 import os
 import subprocess
 import sys
 import tempfile
+import textwrap
+import tomllib
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -55,7 +58,7 @@ class Results:
 
     def of(self, experiment, **params):
         for trial in self.trials:
-            own = {"wait": "block", "writers": 1} | trial["params"]
+            own = {"wait": "block", "writers": 1, "readers": 1} | trial["params"]
             if trial["experiment"] == experiment and all(own.get(key) == value for key, value in params.items()):
                 return trial if trial["status"] == "ok" else None
         return None
@@ -77,11 +80,25 @@ class Results:
         trial = self.of("library-throughput", link=link, block=block)
         return trial and trial["estimate"]["cpu_seconds_per_gib"]["median"] * 1e9 * block / (1 << 30)
 
+    def wrong(self, link):
+        """How many of the link's trials had blocks that were lost, wrong or out of order."""
+        trials = [t for t in self.trials if t["params"]["link"] == link and t["status"] != "skipped"]
+        return f"{sum(t.get('verified') is False for t in trials)} of {len(trials)} trials"
+
     def peak_memory(self, link):
         trial = self.of("library-throughput", link=link, block=65536)
-        ends = [end for sample in (trial or {}).get("samples", []) for end in sample["sources"] + sample["sinks"]]
+        samples = (trial or {}).get("samples", [])
+        ends = [end for sample in samples for end in [*sample["sources"], *sample["sinks"], sample.get("broker", {})]]
         peaks = [end["max_rss"] for end in ends if end.get("max_rss")]
         return f"{max(peaks) / (1 << 20):.0f} MiB" if peaks else "–"
+
+
+def cpu_table(results):
+    rows = []
+    for link in results.links("library-throughput"):
+        cells = [time(value) if (value := results.cpu_per_message(link, size)) else "–" for size in SIZES]
+        rows.append([link, *cells])
+    return table(["link", *SIZES.values()], rows)
 
 
 def throughput_table(results):
@@ -93,19 +110,24 @@ def throughput_table(results):
             value = results.throughput(link, size)
             share = "" if link in PLAIN or not value else f" ({value / best[size] * 100:.2g} %)"
             cells.append(rate(value) + share if value else "–")
-        rows.append([link, *cells, results.peak_memory(link)])
-    return table(["link", *SIZES.values(), "peak memory"], rows)
+        rows.append([link, *cells, results.wrong(link), results.peak_memory(link)])
+    return table(["link", *SIZES.values(), "lost, wrong or reordered", "peak memory"], rows)
 
 
 def latency_table(results):
     rows = []
+    best = {
+        size: min((trip for link in PLAIN if (trip := results.trip(link, size))), default=0) for size in (64, 65536)
+    }
     for link in results.links("library-latency"):
         cells = []
         for size in (64, 65536):
-            cells += [time(value) if (value := results.trip(link, size, figure)) else "–" for figure in ("p50", "p99")]
-        cpu = results.cpu_per_message(link, 64)
-        rows.append([link, *cells, time(cpu) if cpu else "–"])
-    return table(["link", "64 B, median", "p99", "64 KiB, median", "p99", "CPU per message of 64 B"], rows)
+            trips = {figure: results.trip(link, size, figure) for figure in ("p50", "p99")}
+            cells += [time(value) if value else "–" for value in trips.values()]
+            if trips["p50"] and link not in PLAIN and best[size]:
+                cells[-2] += f" ({trips['p50'] / best[size]:.2g}×)"
+        rows.append([link, *cells])
+    return table(["link", "64 B, median", "p99", "64 KiB, median", "p99"], rows)
 
 
 def simple_table(results, experiment, head, cells):
@@ -125,80 +147,127 @@ def rate_cells(trial):
     params = trial["params"]
     size = params["block"]
     messages = trial["estimate"]["throughput"]["median"] / size
-    return [params["link"], SIZES[size], str(params.get("writers", 1)), rate(messages * size), time(1e9 / messages)]
+    ends = f"{params.get('writers', 1)} → {params.get('readers', 1)}"
+    return [params["link"], SIZES[size], ends, rate(messages * size), time(1e9 / messages)]
 
 
 def findings(results):
-    best = max(PLAIN, key=lambda link: results.throughput(link, 65536) or 0)
+    """What a reader can act on, computed from the figures."""
     libraries = [link for link in results.links("library-throughput") if link not in PLAIN]
-    here = [link for link in libraries if results.throughput(link, 64)]
-    fast = max(here, key=lambda link: results.throughput(link, 64))
-    slow = min(here, key=lambda link: results.throughput(link, 64))
-    trips = sorted((value, link) for link in libraries if (value := results.trip(link, 64)))
-    pipe = results.trip("pipe", 64)
-    large = max(here, key=lambda link: results.throughput(link, 1 << 20) or 0)
-    return f"""1. **Small messages: batching decides.** With 64 B messages, the fastest library is {fast} ({rate(results.throughput(fast, 64))}), and
-   the slowest {slow} ({rate(results.throughput(slow, 64))}); a pipe moves {rate(results.throughput("pipe", 64))}. Put several small
-   messages into one before you change the library.
-2. **Round trips: threads and brokers cost more than copies.** A round trip of 64 B takes {time(pipe)} over a pipe,
-   {time(trips[0][0])} with {trips[0][1]}, and {time(trips[-1][0])} with {trips[-1][1]}.
-3. **Large messages: the plain way is hard to beat.** With 1 MiB, {large} reaches {rate(results.throughput(large, 1 << 20))}; the best
-   plain way with 64 KiB, {best}, reaches {rate(results.throughput(best, 65536))}."""
+    texts = []
+
+    def extremes(size):
+        found = sorted((value, link) for link in libraries if (value := results.throughput(link, size)))
+        plain = max((value, link) for link in PLAIN if (value := results.throughput(link, size)))
+        return found[0], found[-1], plain
+
+    (slow, slowest), (fast, fastest), (plain, way) = extremes(64)
+    texts.append(
+        f"With messages of 64 B, {fastest} moves {rate(fast)}, the most of all libraries, and {slowest} {rate(slow)}, the "
+        f"least. {way}, the fastest plain way, moves {rate(plain)}."
+    )
+    plain, least = min((trip, link) for link in PLAIN if (trip := results.trip(link, 64)))
+    trips = sorted((trip, link) for link in libraries if (trip := results.trip(link, 64)))
+    (best, own), (most, link) = trips[0], trips[-1]
+    texts.append(
+        f"A round trip of 64 B takes {time(best)} with {own} and {time(most)} with {link}; "
+        f"{least}, the fastest plain way, takes {time(plain)}."
+    )
+    _, (large, largest), (plain, way) = extremes(1 << 20)
+    texts.append(
+        f"With messages of 1 MiB, {largest} reaches {large / plain * 100:.2g} % of {way}, the fastest plain way: "
+        f"{rate(large)} and {rate(plain)}."
+    )
+    return "\n".join(
+        textwrap.fill(f"{nth}. {text}", 104, subsequent_indent="   ") for nth, text in enumerate(texts, 1)
+    )
+
+
+INTRODUCTION = """# Libraries beside plain ways
+
+How fast libraries for communication between processes move messages, beside a plain pipe, socket and
+shared memory. `bench/atlas.py` measures and writes this page, as a part of `make results`; `make links`
+installs the libraries. `pipemark run ipc-libraries` prints the same figures with their intervals, in ten
+minutes. [outside-links.md](outside-links.md) describes how libraries are measured.
+"""
+
+METHOD = """
+These figures are of {day}, {cpu}, {cpus} CPUs, Linux {kernel}, sender and receiver on different CPUs.
+Every message was newly written, and every byte compared. Both ends sleep while they wait, except in the
+table of polling. Figures are medians of at least five runs.
+"""
+
+NO_FIGURES = """
+This copy of the page has no figures: they must be measured on a machine with nothing else running.
+"""
+
+# Links for which there are no programs in the directory links.
+ABSENT = """
+vsock has no link yet. Two processes on one machine need the kernel's `vsock_loopback`, which cloud kernels
+often lack.
+"""
+
+
+def library_table():
+    rows = []
+    for file in sorted((ROOT / "links").glob("*/link.toml")):
+        link = tomllib.loads(file.read_text())
+        if not file.parent.name.startswith(("pipe-", "null-")):
+            options = [f"{key}={value}" for key, values in link.get("option", {}).items() for value in values[1:]]
+            sources = [
+                source if "://" not in source else f"<{source}>" for source in link["documentation"].split(", ")
+            ]
+            rows.append([file.parent.name, link["about"], ", ".join(options) or "–", ", ".join(sources)])
+    return table(["link", "what it is", "other options", "its use follows"], rows)
+
+
+def sections(document):
+    """The headings and texts of the figures."""
+    results = Results(document)
+    skipped = [t for t in results.trials if t["status"] == "skipped" and t["params"]["block"] in (64, 4096)]
+    reasons = dict.fromkeys(f"- {t['params']['link']}: {t['reason']}" for t in skipped)
+    ends = ["link", "size", "senders → receivers", "throughput", "time per message"]
+    texts = {
+        "Findings": findings(results),
+        "Throughput by message size": "The percentage is relative to the fastest of pipe, unix-stream and shm at the "
+        "same size. Peak memory is that\nof the largest process with 64 KiB messages.\n\n" + throughput_table(results),
+        "CPU time per message": "Of both ends and the broker together.\n\n" + cpu_table(results),
+        "Round trips": "Back to back. The factor is relative to the fastest of pipe, unix-stream and shm.\n\n"
+        + latency_table(results),
+        "Polling": "Both ends keep a CPU busy, so these figures must not be compared with those above.\n\n"
+        + simple_table(results, "polling", ["link", "64 B, median", "p99"], trip_cells),
+        "Several senders": simple_table(results, "fan-in", ends, rate_cells),
+        "Several receivers": "Each receives every message; the throughput is of all together.\n\n"
+        + simple_table(results, "fan-out", ends, rate_cells),
+        "What the reference code costs": "The loop of each language without a transfer: no link of that language can "
+        "be faster.\n\n" + simple_table(results, "reference-code", ends, rate_cells),
+    }
+    if reasons:
+        texts["Not measured here"] = "\n".join(reasons)
+    return texts
 
 
 def page(document):
-    host, results = document["host"], Results(document)
-    skipped = [t for t in results.trials if t["status"] != "ok" and t["params"]["block"] in (64, 4096)]
-    reasons = dict.fromkeys(f"- {t['params']['link']}: {t['reason']}" for t in skipped)
-    text = f"""# Libraries beside plain ways
-
-`make results` writes this page from `pipemark run ipc-libraries`. These figures are of
-{document["started"][:10]}, {host["cpu"]}, {host["cpus"]} CPUs, Linux {host["kernel"].split()[0]}, sender and receiver on different
-CPUs. Every message was newly written, and every byte checked: none was lost or reordered. Both ends
-sleep while they wait, except in the table of polling. Medians of at least five runs;
-`pipemark run ipc-libraries` also prints the intervals. [outside-links.md](outside-links.md) describes how
-libraries are measured, and each directory of `links` cites the documentation that it follows.
-
-## Findings
-
-{findings(results)}
-
-## Throughput by message size
-
-The percentage is relative to the fastest of pipe, unix-stream and shm at the same size. Peak memory is
-that of the larger end with 64 KiB messages.
-
-{throughput_table(results)}
-
-## Round trips
-
-Back to back. CPU time per message is of a stream, at both ends and the broker together.
-
-{latency_table(results)}
-
-## Polling
-
-Both ends keep a CPU busy, so these figures must not be compared with those above.
-
-{simple_table(results, "polling", ["link", "64 B, median", "p99"], trip_cells)}
-
-## Several senders
-
-{simple_table(results, "fan-in", ["link", "size", "senders", "throughput", "time per message"], rate_cells)}
-
-## What the reference code costs
-
-The loop of each language without a transfer: no link of that language can be faster.
-
-{simple_table(results, "reference-code", ["link", "size", "senders", "throughput", "time per message"], rate_cells)}
-"""
-    if reasons:
-        text += "\n## Not measured\n\n" + "\n".join(reasons) + "\n"
-    return text
+    text = INTRODUCTION
+    if document:
+        host = document["host"]
+        kernel = host["kernel"].split()[0]
+        text += METHOD.format(day=document["started"][:10], cpu=host["cpu"], cpus=host["cpus"], kernel=kernel)
+    else:
+        text += NO_FIGURES
+    for heading, content in (sections(document) if document else {}).items():
+        text += f"\n## {heading}\n\n{content}\n"
+    return text + f"\n## The libraries\n\n{library_table()}\n" + ABSENT
 
 
 def main():
-    document = json.loads(Path(sys.argv[1]).read_text()) if len(sys.argv) > 1 else measure()
+    match sys.argv[1:]:
+        case ["--no-figures"]:
+            document = None
+        case [file]:
+            document = json.loads(Path(file).read_text())
+        case _:
+            document = measure()
     PAGE.write_text(page(document))
 
 
