@@ -1,7 +1,7 @@
 //! A table of a document's claims and their answers.
 
 use pipemark_model::{Answer, Claim, ClaimVerdict, Document, MAX_SHORT, names};
-use pipemark_show::{Cell, Column, Fit, Sheet, Style, Table};
+use pipemark_show::{Cell, Column, Fit, Note, Sheet, Style, Table};
 
 use crate::answers::{decisive, figure_in_words, range};
 
@@ -24,11 +24,6 @@ pub fn table(sheet: &mut Sheet, document: &Document, run: &str) {
         return;
     }
     sheet.heading(2, &if run.is_empty() { "Claims".to_owned() } else { format!("Claims, answered by {run}") });
-    let claimed = |claim: &Claim| match (claim.published.as_str(), range(claim)) {
-        (published, range) if range.is_empty() => published.to_owned(),
-        ("", range) => format!("holds if {range}"),
-        (published, range) => format!("{published}; holds if {range}"),
-    };
     let wrapped = |heading| Column::words("", heading).fit(Fit::Wrapped);
     let table = Table::of(&answers)
         .column(Column::words("", "claim"), |(claim, _)| Cell::text(&claim.id))
@@ -41,6 +36,34 @@ pub fn table(sheet: &mut Sheet, document: &Document, run: &str) {
     let text = "Of the intervals that decide an answer, at most one in twenty is expected to miss the true value \
                 (docs/suites.md).";
     sheet.text(Style::Aside, [text]);
+}
+
+/// What was published, and the range in which the claim holds.
+fn claimed(claim: &Claim) -> String {
+    match (claim.published.as_str(), range(claim)) {
+        (published, range) if range.is_empty() => published.to_owned(),
+        ("", range) => format!("holds if {range}"),
+        (published, range) => format!("{published}; holds if {range}"),
+    }
+}
+
+/// Each claim in full, with the number that it has in [`list`]: its answer, its sentence, what was published, the trials
+/// that decide it and the figures.
+pub fn in_full(sheet: &mut Sheet, document: &Document) {
+    let note = |(number, (claim, answer)): (usize, &(&Claim, &Answer))| {
+        let decided = match pair(document, claim, answer) {
+            pair if pair.is_empty() => String::new(),
+            pair => format!(" Decided by {pair}."),
+        };
+        let published = match claimed(claim) {
+            claimed if claimed.is_empty() => String::new(),
+            claimed => format!(" Published: {claimed}."),
+        };
+        let (verdict, here) = (answer.verdict.in_words(), &answer.here);
+        let text = format!("{verdict}: {} ({}){published}{decided} Here: {here}.", claim.says, claim.place);
+        Note::new(&number.to_string(), style(answer), &text)
+    };
+    sheet.notes((1..).zip(&answers(document)).map(note).collect::<Vec<_>>());
 }
 
 /// One line for each claim: its number, its short sentence, the verdict and the figure that decides.
@@ -95,5 +118,46 @@ fn style(answer: &Answer) -> Style {
         ClaimVerdict::Holds => Style::Plain,
         ClaimVerdict::CantTell | ClaimVerdict::NotMeasured => Style::Aside,
         _ => Style::Caution,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use pipemark_show::{Characters, Colour, Terminal};
+
+    use super::*;
+
+    #[test]
+    fn a_claim_takes_one_line_and_its_details_are_in_full() {
+        let claim = |nth: usize| Claim {
+            id: format!("bw-lp-{nth}"),
+            place: "Summary".to_owned(),
+            says: "The large pipe makes bw_pipe up to 24 % slower on two CPUs, in all of its sizes.".to_owned(),
+            short: "x".repeat(MAX_SHORT),
+            published: "-24 %".to_owned(),
+            low: Some(0.5),
+            answer: Some(Answer {
+                verdict: ClaimVerdict::NotMeasured,
+                here: "runs of 40.0 MB are too short".to_owned(),
+                evidence: Vec::new(),
+            }),
+            ..Claim::default()
+        };
+        let document = Document { claims: (0..25).map(claim).collect(), ..Document::default() };
+        let shown = |fill: fn(&mut Sheet, &Document)| {
+            let mut sheet = Sheet::default();
+            fill(&mut sheet, &document);
+            Terminal { width: 80, colour: Colour::Never, characters: Characters::Unicode }.render(&sheet)
+        };
+        let short = shown(list);
+        assert!(short.lines().count() <= 40 && short.lines().all(|line| line.chars().count() <= 80), "{short}");
+        assert!(!short.contains("bw-lp-"), "names are for JSON: {short}");
+        let full = shown(in_full).split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(
+            full.contains("25 not measured: The large pipe makes")
+                && full.contains("Published: -24 %; holds if at least"),
+            "{full}"
+        );
+        assert!(full.contains("Here: runs of 40.0 MB are too short."), "{full}");
     }
 }

@@ -38,7 +38,7 @@ pub fn claims(document: &Document) -> Sheet {
     let mut sheet = Sheet::default();
     sheet.heading(1, &heading(document));
     match document.claims.iter().any(|claim| claim.answer.is_some()) {
-        true => pipemark_claims::sheet::table(&mut sheet, document, ""),
+        true => pipemark_claims::sheet::in_full(&mut sheet, document),
         false => sheet.text(Style::Plain, ["no claims: the suite states none"]),
     }
     sheet
