@@ -1,7 +1,8 @@
 //! `run --against`: programs written from two published descriptions are measured together with pipemark's own rows.
 //! Also programs that fail.
 
-use std::fs;
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Command;
 
@@ -103,6 +104,55 @@ fn a_program_in_a_suite_without_a_figure_has_its_wall_time() {
     fs::write(file, with(", figure = \"time,ms=Mean Time: ([0-9.]+)\"")).unwrap();
     let document = run(file, &[]).measured();
     assert!(!rows(&document, "stream_xor")[0]["warnings"].to_string().contains("start-included"));
+}
+
+#[test]
+fn a_filter_of_the_user_is_checked_and_measured_like_the_others() {
+    let directory = TempDir::new().unwrap();
+    let file = directory.path().join("lines.toml");
+    let text = "name = \"own\"\ntitle = \"own\"\n[[experiment]]\nname = \"filters\"\ntitle = \"filters\"\n\
+                params = { feed = \"file\", filter = \"lines-1\", total = \"1m\", place = \"free\" }\n";
+    fs::write(&file, text).unwrap();
+    let script = |name: &str, header: &str| {
+        let path = directory.path().join(name);
+        let text =
+            format!("#!/bin/sh\nexec perl -ne '$n = tr/ //; print \"{header}\", ($n > 6 ? \">6\" : $n), \"]\", $_'\n");
+        fs::write(&path, text).unwrap();
+        fs::set_permissions(&path, Permissions::from_mode(0o755)).unwrap();
+        path.to_str().unwrap().to_owned()
+    };
+    let (right, wrong) = (script("right", "[spaces: "), script("wrong", "[blanks: "));
+    let ended = run(file.to_str().unwrap(), &["--against", &right, "--against", &wrong]);
+    let document = ended.document();
+    let row = |name: &str| {
+        let trials = document["trials"].as_array().unwrap();
+        trials.iter().find(|trial| trial["params"]["filter"] == name).unwrap().clone()
+    };
+    assert_eq!((&row("right")["status"], &row("lines-1")["status"]), (&"ok".into(), &"ok".into()));
+    let reason = row("wrong")["reason"].as_str().unwrap().to_owned();
+    assert!(reason.contains("the output of wrong is wrong"), "{reason}");
+    assert_eq!(ended.code(), Some(3));
+}
+
+#[test]
+fn a_program_that_runs_chains_has_a_row_for_each_length() {
+    let directory = TempDir::new().unwrap();
+    let file = directory.path().join("chains.toml");
+    let text = "name = \"own\"\ntitle = \"own\"\n[[experiment]]\nname = \"chains\"\ntitle = \"chains\"\n\
+                params = { stage = \"cat\", source = \"head -c {total} /dev/zero\", total = 1_000_000, place = \"free\" }\n\
+                axes = { length = [0, 2] }\n";
+    fs::write(&file, text).unwrap();
+    let command = "sh -c 'p=\"head -c {total} /dev/zero\"; n={length}; while [ $n -gt 0 ]; do p=\"$p | cat\"; n=$((n - 1)); \
+                   done; eval \"$p\" | wc -c >&2; echo took 1 ms'";
+    let words = ["--against", command, "--figure", "time,ms=took ([0-9.]+) ms"];
+    let document = run(file.to_str().unwrap(), &words).measured();
+    let lengths: Vec<Option<u64>> = rows(&document, "sh").iter().map(|row| row["params"]["length"].as_u64()).collect();
+    assert_eq!(lengths, [None, Some(2)]);
+    for row in rows(&document, "sh") {
+        assert_eq!(row["status"], "ok", "{}", row["reason"]);
+    }
+    let refused = pipemark(&["run", file.to_str().unwrap(), "--against", "./mine {total}"]);
+    assert!(refused.code() == Some(2) && refused.stderr.contains("{length}"), "{}", refused.stderr);
 }
 
 #[test]

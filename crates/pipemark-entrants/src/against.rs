@@ -6,6 +6,9 @@ use pipemark_model::{Better, Language, RATE_UNITS, Stages};
 
 use crate::printed::PrintedFigure;
 
+/// The placeholder for the number of stages of a chain.
+const LENGTH: &str = "{length}";
+
 /// The units of a printed time, in nanoseconds.
 const TIME_UNITS: [(&str, f64); 4] = [("s", 1e9), ("ms", 1e6), ("us", 1e3), ("ns", 1.0)];
 
@@ -14,10 +17,12 @@ const TIME_UNITS: [(&str, f64); 4] = [("s", 1e9), ("ms", 1e6), ("us", 1e3), ("ns
 pub struct AgainstProgram {
     /// The name of its row.
     pub name: Language,
-    /// The command, with the placeholders `{blocks}`, `{block}` and `{total}`.
+    /// The command, with the placeholders `{blocks}`, `{block}`, `{total}` and `{length}`.
     pub words: Vec<String>,
     /// The figure that the program prints. With `None`, the figure is the wall time, including the program's start.
     pub figure: Option<AgainstFigure>,
+    /// Whether its trials are skipped if the program isn't installed. A program of the user then fails instead.
+    pub optional: bool,
 }
 
 /// A rate or a time that a program prints.
@@ -31,7 +36,8 @@ pub struct AgainstFigure {
 impl PartialEq for AgainstProgram {
     fn eq(&self, other: &AgainstProgram) -> bool {
         let figure = |program: &AgainstProgram| program.figure.as_ref().map(|figure| figure.printed.to_string());
-        self.name == other.name && self.words == other.words && figure(self) == figure(other)
+        let facts = |program: &AgainstProgram| (program.name.clone(), program.words.clone(), program.optional);
+        facts(self) == facts(other) && figure(self) == figure(other)
     }
 }
 
@@ -53,7 +59,12 @@ impl AgainstProgram {
         let name = stem.chars().take(36).collect::<String>();
         let name = name.parse().map_err(|_| format!("'{command}': the program's name has no letter or digit, so the row can't be named after it; start the program through a symbolic link with another name"))?;
         let figure = figure.map(AgainstFigure::parse).transpose()?;
-        Ok(AgainstProgram { name, words, figure })
+        Ok(AgainstProgram { name, words, figure, optional: false })
+    }
+
+    /// Whether the program runs a chain of a given number of stages.
+    pub fn takes_length(&self) -> bool {
+        self.words.iter().any(|word| word.contains(LENGTH))
     }
 
     /// Renames the program if another row has its name. If there is a language `c`, a program `c` becomes `c-against`.
@@ -68,15 +79,16 @@ impl AgainstProgram {
         self
     }
 
-    /// The command for `total` bytes, and the number of bytes that the program then moves. If the command contains
-    /// `{blocks}`, that number is a whole number of blocks.
-    pub fn command(&self, block: u64, total: u64) -> (Vec<String>, u64) {
+    /// The command for `total` bytes and a chain of `length` stages, and the number of bytes that the program then
+    /// moves. If the command contains `{blocks}`, that number is a whole number of blocks.
+    pub fn command(&self, block: u64, total: u64, length: u32) -> (Vec<String>, u64) {
         let blocks = (total / block.max(1)).max(1);
         let of_blocks = self.words.iter().any(|word| word.contains("{blocks}"));
         let fill = |word: &String| {
             word.replace("{blocks}", &blocks.to_string())
                 .replace("{block}", &block.to_string())
                 .replace("{total}", &total.to_string())
+                .replace(LENGTH, &length.to_string())
         };
         (self.words.iter().map(fill).collect(), if of_blocks { blocks * block } else { total })
     }
@@ -137,9 +149,12 @@ mod tests {
         let own = program("./pipe_bandwidth {blocks} {block}", None).unwrap();
         assert_eq!(own.name.as_str(), "pipe_bandwidth");
         let words = |words: [&str; 3]| words.map(str::to_owned).to_vec();
-        assert_eq!(own.command(64, 1_664_000_000), (words(["./pipe_bandwidth", "26000000", "64"]), 1_664_000_000));
-        assert_eq!(own.command(1000, 4096).1, 4000, "whole blocks");
-        assert_eq!(program("x --bytes={total}", None).unwrap().command(1000, 4096).1, 4096);
+        assert_eq!(own.command(64, 1_664_000_000, 0), (words(["./pipe_bandwidth", "26000000", "64"]), 1_664_000_000));
+        assert_eq!(own.command(1000, 4096, 0).1, 4000, "whole blocks");
+        assert_eq!(program("x --bytes={total}", None).unwrap().command(1000, 4096, 0).1, 4096);
+        let chain = program("sh chain.sh {length} {total}", None).unwrap();
+        assert_eq!((chain.takes_length(), own.takes_length()), (true, false));
+        assert_eq!(chain.command(1, 10, 3).0, ["sh", "chain.sh", "3", "10"]);
         assert_eq!(program("/a/Pipe.Test", None).unwrap().name.as_str(), "pipe-test");
     }
 

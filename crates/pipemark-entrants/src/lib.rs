@@ -170,6 +170,11 @@ impl Entrants {
         self.against.insert(program.name.clone(), program);
     }
 
+    /// The user's own program that is measured as this filter.
+    fn against_filter(&self, filter: &Filter) -> Option<&AgainstProgram> {
+        self.against.values().find(|own| own.name.as_str() == filter.as_str())
+    }
+
     fn project_of(&self, filter: &Filter) -> Option<&Project> {
         self.filters.iter().find(|project| project.programs.contains_key(filter.as_str()))
     }
@@ -188,7 +193,8 @@ impl Entrants {
             check_known("entrant", language.as_str(), &all)?;
         }
         let all: Vec<&str> = self.filters.iter().flat_map(|shop| shop.programs.keys()).map(String::as_str).collect();
-        filters.into_iter().try_for_each(|filter| check_known("filter", filter.as_str(), &all))
+        let mut bundled = filters.into_iter().filter(|filter| self.against_filter(filter).is_none());
+        bundled.try_for_each(|filter| check_known("filter", filter.as_str(), &all))
     }
 
     /// Detects the tools of these languages and filters, builds what needs building, and passes progress to `report`. A
@@ -221,15 +227,7 @@ impl Entrants {
     /// If it is missing or could not be built.
     pub fn program(&self, language: &Language, program: Program) -> Result<Runnable, RunError> {
         if let Some(own) = self.against.get(language) {
-            let directory = std::env::current_dir().unwrap_or_else(|_| PathBuf::from("."));
-            let prints = Some(Prints::Custom(own.clone()));
-            return Ok(Runnable {
-                name: own.words.join(" "),
-                words: own.words.clone(),
-                directory,
-                compares: false,
-                prints,
-            });
+            return runnable(own);
         }
         let Some(project) = self.languages.get(language) else {
             let place = self.root.as_ref().map_or_else(|| DIRECTORY.into(), |root| root.display().to_string());
@@ -243,10 +241,23 @@ impl Entrants {
     /// # Errors
     /// If it is missing or could not be built.
     pub fn filter(&self, filter: &Filter) -> Result<(Runnable, FilterTask), RunError> {
+        if let Some(own) = self.against_filter(filter) {
+            return Ok((runnable(own)?, FilterTask::Transform));
+        }
         let found = self.project_of(filter).and_then(|project| Some((project, project.programs.get(filter.as_str())?)));
         let (project, form) = found.ok_or_else(|| RunError::NotHere(format!("there is no filter '{filter}'")))?;
         Ok((project.command(filter.as_str())?, form.does))
     }
+}
+
+/// The command that starts a program of the user or of a suite.
+fn runnable(own: &AgainstProgram) -> Result<Runnable, RunError> {
+    if own.optional && on_path(&own.words[0]).is_none() {
+        return Err(RunError::NotHere(format!("{}, which runs '{}', is not installed", own.words[0], own.name)));
+    }
+    let directory = std::env::current_dir().unwrap_or_else(|_| PathBuf::from("."));
+    let prints = Some(Prints::Custom(own.clone()));
+    Ok(Runnable { name: own.words.join(" "), words: own.words.clone(), directory, compares: false, prints })
 }
 
 fn no_directory(name: &str) -> String {

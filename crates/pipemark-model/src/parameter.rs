@@ -45,6 +45,8 @@ const PACED: &[JobKind] = &[JobKind::RoundTrip, JobKind::Lines];
 const TRIPS: &[JobKind] = &[JobKind::RoundTrip];
 /// Chains only.
 const CHAINED: &[JobKind] = &[JobKind::Chain];
+/// Chains, and programs that run a chain themselves.
+const LENGTHS: &[JobKind] = &[JobKind::Chain, JobKind::Entrant];
 /// Kinds of job with a block size: `ENDS` and entrants.
 const BLOCKS: &[JobKind] = &[JobKind::Stream, JobKind::RoundTrip, JobKind::Chain, JobKind::Entrant];
 /// All kinds of job.
@@ -231,7 +233,7 @@ parameters! {
     /// 'a | b' alternates a and b. No shell is used; write sh -c '…' for shell syntax.
     Stage stage: Stages ["COMMAND", Word, CHAINED] = Some(Stages::default()), |text| text.parse();
     /// Number of stages between source and sink
-    Length length: u32 ["N", Count, CHAINED] = Some(0), |text| whole("length of the chain", text, 0, MAX_LENGTH);
+    Length length: u32 ["N", Count, LENGTHS] = Some(0), |text| whole("length of the chain", text, 0, MAX_LENGTH);
     /// Command that writes {total} bytes, in place of pipemark's own source and sink
     ///
     /// The last stage (with --length 0, the command itself) then writes to /dev/null, and real time is that of the same

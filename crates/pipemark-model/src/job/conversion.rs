@@ -97,6 +97,7 @@ impl From<&Job> for Settings {
                 settings.program = Some(entrant.program);
                 settings.block = Some(entrant.block);
                 settings.verify = Some(entrant.verify);
+                settings.length = (entrant.length > 0).then_some(entrant.length);
             }
             Job::Lines(lines) => {
                 settings.feed = Some(lines.feed);

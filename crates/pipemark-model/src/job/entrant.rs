@@ -23,6 +23,8 @@ pub struct Entrant {
     pub verify: Verify,
     /// Total bytes to stream.
     pub total: ByteSize,
+    /// The number of stages of the pipeline that the program runs; 0 for programs that stream from process to process.
+    pub length: u32,
 }
 
 impl Entrant {
@@ -52,6 +54,10 @@ impl Entrant {
                 "cannot send blocks of {block} with a total of {total}; raise total or lower block"
             ));
         }
-        Ok(Entrant { language, program, place, block, verify, total })
+        let length = settings.length.unwrap_or(0);
+        if length > 0 && verify != Verify::None {
+            return refuse("streams from one process to another, so it has no length; omit length");
+        }
+        Ok(Entrant { language, program, place, block, verify, total, length })
     }
 }

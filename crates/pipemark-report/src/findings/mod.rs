@@ -107,7 +107,7 @@ pub fn findings(records: &[Record], memory_copy: Option<&Estimate>) -> Vec<Findi
         cost::call_costs(&stream_parts, &of_streams),
         bounds::memory_copy(&streams, memory_copy).into_iter().collect(),
         chain::published(&chains),
-        published::against(&of(|job| !job.is_latency())),
+        published::against(&of(|job| !job.is_latency() && job.entrant().is_none_or(|entrant| entrant.verify.reads()))),
         each(&parts(&[plain, chains].concat()), &[Key::Link, Key::Capacity, Key::Block], bounds::harness),
     ]);
     for rule in &mut rules {

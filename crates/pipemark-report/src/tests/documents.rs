@@ -61,7 +61,10 @@ fn kinds() -> Vec<BoxedStrategy<Params>> {
         ]),
         settings(&[
             ("feed", &["yes-short", "yes-long", "file"]),
-            ("filter", &["sink", "std-baseline", "baseline", "baseline-main-thread", "pipeline", "lines-1", "lines-all"]),
+            (
+                "filter",
+                &["sink", "std-baseline", "baseline", "baseline-main-thread", "pipeline", "lines-1", "lines-all"],
+            ),
             ("place", &["free", "free", "same"]),
         ]),
         settings(&[

@@ -48,7 +48,7 @@ pub struct Design {
     pub published: Vec<PublishedFigures>,
     /// The published table of gains that the experiment reproduces, in per cent over a base; `None` if there is none.
     pub gains: Option<GainsDesign>,
-    /// Whether the total of each chain is chosen by measuring: see [`crate::with_volumes`].
+    /// Whether the total of each trial is chosen by measuring: see [`crate::with_volumes`].
     pub measures_volume: bool,
     /// The user's own programs. Each has a row for every combination of total and block of the other trials.
     pub against: Vec<AgainstProgram>,

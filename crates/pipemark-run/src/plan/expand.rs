@@ -5,15 +5,13 @@ use std::ops::Range;
 use std::time::Duration;
 
 use pipemark_claims::design;
-use pipemark_entrants::AgainstProgram;
 use pipemark_model::written::{DesignSetting, Refusal};
-use pipemark_model::{
-    ByteSize, Experiment, Job, Key, Place, Program, Published, Settings, Trial, Value, Verify, Volume, differing_keys,
-};
+use pipemark_model::{ByteSize, Experiment, Job, Key, Published, Settings, Trial, Value, Volume, differing_keys};
 
+use crate::plan::against::{programs, with_against};
 use crate::plan::design::{Design, DesignAxis, PublishedFigure, PublishedFigures};
 use crate::plan::refusal::PlanError;
-use crate::plan::suite::{MAX_TRIALS, Suite, VolumeScale, streams_total};
+use crate::plan::suite::{MAX_TRIALS, Suite, VolumeScale};
 use crate::plan::{MEMORY_COPY, Plan, gains};
 
 impl Suite {
@@ -27,58 +25,6 @@ impl Suite {
             Some(source) => PlanError::of_suite(refusal, &source.file, &source.text),
             None => PlanError::of_flags(refusal),
         })
-    }
-
-    /// Adds the user's own program to the suite's main experiments, or to all experiments if the suite has no main
-    /// ones. The program is added only where a run moves a fixed number of bytes.
-    ///
-    /// # Errors
-    /// If no experiment moves a fixed number of bytes, or two programs have the same name.
-    pub fn add_against(&mut self, program: &AgainstProgram) -> Result<(), String> {
-        let plan = self.expand(VolumeScale::ONE).map_err(|error| error.to_string())?;
-        let headline: Vec<&str> = self.headline.iter().map(|(name, _)| name.as_str()).collect();
-        let of_totals = |name: &str| {
-            !plan.to_measure.iter().any(|own| own == name)
-                && plan.trials.iter().any(|trial| trial.experiment == name && streams_total(&trial.job))
-        };
-        let mut added = false;
-        for design in &mut self.designs {
-            if (headline.is_empty() || headline.contains(&design.name.as_str())) && of_totals(&design.name) {
-                if design.against.iter().any(|other| other.name == program.name) {
-                    return Err(format!("two programs are called '{}'; rename one", program.name));
-                }
-                design.against.push(program.clone());
-                added = true;
-            }
-        }
-        match added {
-            true => Ok(()),
-            false => Err(format!(
-                "--against needs {}; use block-size or languages, or a suite with totals",
-                self.why_not_against(&plan)
-            )),
-        }
-    }
-
-    /// Why no experiment of the suite has a row for a program of the user.
-    fn why_not_against(&self, plan: &Plan) -> String {
-        let of = |is: fn(&Job) -> bool| {
-            plan.trials.iter().filter(|trial| !trial.job.is_memory_copy()).all(|trial| is(&trial.job))
-        };
-        let name = &self.name;
-        match () {
-            () if of(|job| job.lines().is_some()) => format!(
-                "programs that make their own input, but '{name}' compares filters of lines; describe yours in \
-                 entrants/NAME/filters.toml (docs/extending.md)"
-            ),
-            () if of(|job| job.is_latency()) => {
-                format!("a stream of bytes, but '{name}' measures latency")
-            }
-            () => format!(
-                "an experiment that moves a fixed number of bytes from one process to another, but the main ones of '{name}' \
-                 measure for a fixed time or choose the number of bytes by measuring"
-            ),
-        }
     }
 }
 
@@ -145,33 +91,33 @@ fn expand(suite: &Suite, scale: VolumeScale) -> Result<Plan, Refusal> {
     let schedule = suite.schedule.complete(longest).map_err(|sentence| Refusal::new(sentence, None))?;
     let claims = design::resolve(&suite.claims, &experiments, &trials)?;
     let about = suite.about.clone();
-    let measured = suite.designs.iter().filter(|design| design.measures_volume);
-    let to_measure = measured.map(|design| design.name.clone()).collect();
+    let measured = || suite.designs.iter().filter(|design| design.measures_volume);
+    let to_measure = measured().map(|design| design.name.clone()).collect();
+    let with_least = measured().filter(|design| has_least_total(design)).map(|design| design.name.clone()).collect();
     let suite = suite.name.clone();
-    Ok(Plan { against, suite, title, scaled, about, experiments, trials, claims, schedule, to_measure, scale })
-}
-
-/// The user's own programs, without duplicates.
-fn programs(suite: &Suite) -> Result<Vec<AgainstProgram>, Refusal> {
-    let mut all: Vec<AgainstProgram> = Vec::new();
-    for design in &suite.designs {
-        for (nth, program) in design.against.iter().enumerate() {
-            let alike = |other: &AgainstProgram| other.name == program.name;
-            let differs = all.iter().any(|other| alike(other) && other != program);
-            if differs || design.against[..nth].iter().any(alike) {
-                let sentence = format!("two programs are called '{}'; rename one", program.name);
-                return Err(Refusal::new(sentence, design.at.clone()));
-            }
-            if !all.iter().any(alike) {
-                all.push(program.clone());
-            }
-        }
-    }
-    Ok(all)
+    Ok(Plan {
+        against,
+        suite,
+        title,
+        scaled,
+        about,
+        experiments,
+        trials,
+        claims,
+        schedule,
+        to_measure,
+        with_least,
+        scale,
+    })
 }
 
 /// The bytes that a chain moves in the first of the runs that determine its volume.
 const FIRST_VOLUME: ByteSize = ByteSize(16 << 20);
+
+/// Whether the experiment gives a total that its chosen totals can't be below.
+fn has_least_total(design: &Design) -> bool {
+    design.params.iter().any(|setting| setting.key() == Key::Total)
+}
 
 /// The design with an estimate of the volume, which is replaced after measuring.
 fn with_first_volume(suite: &Suite, design: &Design) -> Result<Design, Refusal> {
@@ -179,11 +125,17 @@ fn with_first_volume(suite: &Suite, design: &Design) -> Result<Design, Refusal> 
         |sentence: &str| Err(Refusal::new(format!("experiment '{}': {sentence}", design.name), design.at.clone()));
     let axes = design.axes.iter().flat_map(|axis| &axis.values);
     let mut given = design.params.iter().chain(design.cases.iter().flatten()).chain(axes).chain(&suite.defaults);
+    if !design.axes.iter().any(|axis| axis.key == Key::Length) {
+        return match given.filter(|setting| setting.key().is_volume()).all(|setting| setting.key() == Key::Total) {
+            true if has_least_total(design) => Ok(design.clone()),
+            _ => refuse(
+                "only chains can have a volume that is chosen by measuring alone; give an axis 'length', or the least \
+                 total in params",
+            ),
+        };
+    }
     if given.any(|setting| setting.key().is_volume()) {
         return refuse("its volume is chosen by measuring, so total, blocks and time can't be set");
-    }
-    if !design.axes.iter().any(|axis| axis.key == Key::Length) {
-        return refuse("only chains can have a volume that is chosen by measuring; give an axis 'length'");
     }
     let mut with_volume = design.clone();
     with_volume.params.push(Value::Total(FIRST_VOLUME).into());
@@ -258,35 +210,6 @@ fn trials_of(defaults: &[DesignSetting], design: &Design, scale: VolumeScale) ->
         Some(trial) => Err(refuse(format!("at scale {scale}, two trials become identical: '{}'", trial.id))),
         None => Ok(trials),
     }
-}
-
-/// Adds the trials of the user's own programs, each after the last trial with the same total and block.
-fn with_against(
-    ordered: Vec<(Settings, Job, VolumeScale)>,
-    programs: &[AgainstProgram],
-) -> Result<Vec<(Settings, Job, VolumeScale)>, String> {
-    let sizes = |job: &Job| (job.block(), job.volume());
-    let mut all = Vec::new();
-    for (at, one) in ordered.iter().enumerate() {
-        let is_last = !ordered[at + 1..].iter().any(|(_, job, _)| streams_total(job) && sizes(job) == sizes(&one.1));
-        all.push(one.clone());
-        if !is_last || !streams_total(&one.1) {
-            continue;
-        }
-        for program in programs {
-            let mut settings = Settings { language: Some(program.name.clone()), ..Settings::default() };
-            (settings.program, settings.verify) = (Some(Program::Idiomatic), Some(Verify::None));
-            settings.place = Some(Place::Free);
-            settings.block = one.1.block();
-            settings.set(one.1.volume().into());
-            let job = Job::try_from(settings.clone()).map_err(|error| format!("{}: {error}", program.name))?;
-            if ordered.iter().any(|(_, other, _)| other.value(Key::Language) == job.value(Key::Language)) {
-                return Err(format!("'{}' is already a language of this experiment; rename the program", program.name));
-            }
-            all.push((settings, job, one.2));
-        }
-    }
-    Ok(all)
 }
 
 /// Sets a parameter. A total, a number of blocks or a time replaces the volume set before.

@@ -3,6 +3,7 @@
 //! This module reads no files and no clock, and uses no randomness. `cli` reads the suite's file, and `runner` runs the
 //! trials.
 
+mod against;
 mod design;
 mod embedded;
 mod expand;
@@ -50,8 +51,10 @@ pub struct Plan {
     pub against: Vec<AgainstProgram>,
     /// How often and for how long the trials are run.
     pub schedule: Schedule,
-    /// The experiments in which the total of each chain is to be chosen by measuring.
+    /// The experiments in which each trial's total is to be chosen by measuring.
     pub to_measure: Vec<String>,
+    /// Those of them in which the total isn't below that of the trial.
+    pub with_least: Vec<String>,
     /// The factor by which chosen totals are multiplied.
     pub scale: VolumeScale,
 }

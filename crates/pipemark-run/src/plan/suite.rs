@@ -63,9 +63,14 @@ impl Suite {
 
 /// Whether a run streams a fixed number of bytes from one process to another, or along a chain. The user's own programs
 /// can run only such jobs.
-pub(super) fn streams_total(job: &Job) -> bool {
+fn streams_total(job: &Job) -> bool {
     let streams = matches!(job, Job::Stream(_) | Job::Entrant(_) | Job::Chain(_));
     streams && job.link().transfers() && matches!(job.volume(), Volume::Total(_))
+}
+
+/// Whether the user's own program can have a row beside the job: as source and sink, or as a filter of lines.
+pub(super) fn accepts_program(job: &Job) -> bool {
+    streams_total(job) || job.lines().is_some()
 }
 
 /// The factor for totals and times, from 0.000001 to 1000.

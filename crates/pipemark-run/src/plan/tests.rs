@@ -662,10 +662,14 @@ fn chains_may_have_their_volume_measured() {
     for (body, sentence) in [
         ("axes = { length = [0, 4] }\nparams = { total = \"1m\" }", "so total, blocks and time can't be set"),
         ("axes = { block = [64, 128] }", "only chains can have a volume"),
+        ("axes = { block = [64, 128] }\nparams = { time = \"1s\" }", "only chains can have a volume"),
     ] {
         let error = with(body).unwrap_err().to_string();
         assert!(error.contains(sentence), "{error}");
     }
+    let least = with("axes = { block = [64, 128] }\nparams = { total = \"1m\" }").unwrap();
+    assert_eq!((&least.to_measure, &least.with_least), (&vec!["e".to_owned()], &vec!["e".to_owned()]));
+    assert!(plan.with_least.is_empty());
     let error = plan_of(&with_experiment("volume = \"much\"\naxes = { length = [1] }")).unwrap_err().to_string();
     assert!(error.contains("volume = \"auto\""), "{error}");
 }
@@ -681,6 +685,37 @@ fn a_program_of_the_user_has_a_row_for_each_block() {
     assert_eq!(plan.against.len(), 1);
     let scaled = Suite::parse("x", &with_experiment(body)).unwrap().expand("0.1".parse().unwrap()).unwrap();
     assert!(scaled.trials.iter().all(|trial| trial.job.volume() == Volume::Total(ByteSize(640))));
+    // A program that runs chains has a row for each length.
+    let chains = "params = { stage = \"cat\", source = \"head -c {total} /dev/zero\", total = 6_400_000, place = \"free\" }\n\
+                  axes = { length = [0, 1, 4] }\n[[experiment.against]]\nname = \"script\"\n\
+                  command = \"sh -c 'run {length} {total}'\"";
+    let plan = plan_of(&with_experiment(chains)).unwrap();
+    let rows: Vec<_> = plan
+        .trials
+        .iter()
+        .map(|trial| (trial.job.value(Key::Length).unwrap().exact(), trial.job.value(Key::Language).is_some()))
+        .collect();
+    let expected = [("0", false), ("0", true), ("1", false), ("1", true), ("4", false), ("4", true)];
+    assert_eq!(rows, expected.map(|(length, is_program)| (length.to_owned(), is_program)));
+    let mut suite = Suite::parse("x", embedded("pipe-speed").unwrap()).unwrap();
+    let program = |command: &str| AgainstProgram::parse(command, None).unwrap();
+    assert!(suite.add_against(&program("./mine {total}")).unwrap_err().contains("put {length}"));
+    suite.add_against(&program("./mine {total} {length}")).unwrap();
+    let plan = suite.expand(VolumeScale::ONE).unwrap();
+    let rows = |experiment: &str| {
+        let is_mine = |trial: &&pipemark_model::Trial| trial.id.contains("language=mine");
+        plan.trials.iter().filter(is_mine).filter(|trial| trial.experiment == experiment).count()
+    };
+    assert_eq!((rows("cat"), rows("cat-long"), rows("relay")), (6, 7, 0), "only in the main tables");
+    // Among filters of lines, the program is one more filter.
+    let mut suite = Suite::parse("x", embedded("lines").unwrap()).unwrap();
+    suite.add_against(&program("./mine -x")).unwrap();
+    let plan = suite.expand(VolumeScale::ONE).unwrap();
+    let mine: Vec<_> = plan.trials.iter().filter(|trial| trial.id.contains("filter=mine")).collect();
+    assert_eq!((mine.len(), mine[0].experiment.as_str(), mine[0].baseline.is_some()), (1, "throughput-sh", true));
+    assert!(plan.claims.iter().all(|claim| !claim.covers(&mine[0].experiment, &mine[0].job)));
+    let with_figure = AgainstProgram::parse("./other", Some("time,s=x")).unwrap();
+    assert!(suite.add_against(&with_figure).unwrap_err().contains("omit --figure"));
     // A suite without totals has no trials with which the program can be compared.
     let own = AgainstProgram::parse("./mine", None).unwrap();
     let mut timed = Suite::parse("x", &with_experiment("params = { time = \"1ms\" }")).unwrap();

@@ -14,7 +14,7 @@ use pipemark_model::written::{
     CheckedName, MAX_VALUE_CHARS, Refusal, Scalar, SuiteTable, check_line, entries, key, name, setting, setting_of,
     settings, title,
 };
-use pipemark_model::{GIB, RATE_UNITS, Statistic, did_you_mean};
+use pipemark_model::{GIB, Language, RATE_UNITS, Statistic, did_you_mean};
 
 use crate::plan::design::{Design, DesignAxis, PublishedFigure, PublishedFigures};
 use crate::plan::gains::{ColumnDesign, GainsDesign};
@@ -77,6 +77,8 @@ struct DesignForm {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct AgainstForm {
+    /// The name of its row; by default, the name of the program.
+    name: Option<Spanned<String>>,
     command: String,
     figure: Option<String>,
 }
@@ -273,7 +275,7 @@ fn read_design(form: DesignForm) -> Result<Design, Refusal> {
     }
     if let Some(other) = form.volume.as_ref().filter(|word| word.as_ref() != AUTO) {
         let sentence =
-            format!("volume = \"{AUTO}\" chooses the total of each chain by measuring; no other value is accepted");
+            format!("volume = \"{AUTO}\" chooses the total of each trial by measuring; no other value is accepted");
         return Err(Refusal::new(sentence, Some(other.span())));
     }
     Ok(Design {
@@ -294,8 +296,14 @@ fn read_design(form: DesignForm) -> Result<Design, Refusal> {
 }
 
 fn against(form: &Spanned<AgainstForm>) -> Result<AgainstProgram, Refusal> {
-    let AgainstForm { command, figure } = form.as_ref();
-    AgainstProgram::parse(command, figure.as_deref()).map_err(|sentence| Refusal::new(sentence, Some(form.span())))
+    let AgainstForm { name, command, figure } = form.as_ref();
+    let refuse = |sentence| Refusal::new(sentence, Some(form.span()));
+    let program = AgainstProgram::parse(command, figure.as_deref()).map_err(refuse)?;
+    let Some(name) = name else { return Ok(program) };
+    let named = name.as_ref().parse::<Language>();
+    let name = named.map_err(|error| Refusal::new(error.to_string(), Some(name.span())))?;
+    // A program that the suite names itself may be missing, as other programs in a suite may.
+    Ok(AgainstProgram { name, optional: true, ..program })
 }
 
 fn published(table: &Spanned<PublishedForm>) -> Result<PublishedFigures, Refusal> {

@@ -31,14 +31,14 @@ const PROOF_STREAM: (u64, u64, u64) = (3 * 4096 + 5, 4096, 2 * 4096 + 1234);
 /// # Errors
 /// If the entrant can't run here, violated the contract, or reported a wrong result.
 pub fn run(
-    Entrant { language, program, block, verify, total, .. }: &Entrant,
+    Entrant { language, program, block, verify, total, length, .. }: &Entrant,
     conditions: &Conditions<'_>,
     entrants: &Entrants,
     proven: &mut BTreeSet<String>,
 ) -> Result<RunResult, RunError> {
     let runnable = entrants.program(language, *program)?;
     match (&runnable.prints, verify.reads()) {
-        (Some(prints), false) => return run_third_party(&runnable, prints, (block.0, total.0), conditions),
+        (Some(prints), false) => return run_third_party(&runnable, prints, (block.0, total.0, *length), conditions),
         (None, true) => {}
         (Some(_), true) => {
             return Err(RunError::NotHere(
@@ -73,13 +73,18 @@ pub fn run(
 fn run_third_party(
     runnable: &Runnable,
     prints: &Prints,
-    (block, total): (u64, u64),
+    (block, total, length): (u64, u64, u32),
     conditions: &Conditions<'_>,
 ) -> Result<RunResult, RunError> {
     match prints {
-        Prints::Rate(unit) => run_with_printed_rate(runnable, unit, (block, total), conditions),
+        Prints::Rate { .. } if length > 0 => {
+            Err(RunError::NotHere("the program runs no chain of processes; omit length".to_owned()))
+        }
+        Prints::Rate { unit, bytes } => {
+            run_with_printed_rate(runnable, (unit, bytes.as_deref()), (block, total), conditions)
+        }
         Prints::Custom(own) => {
-            let (words, bytes) = own.command(block, total);
+            let (words, bytes) = own.command(block, total, length);
             let outcome = run_supervised(runnable, words, conditions)?;
             let (out, err) = (outcome.stdout.text.as_bytes(), outcome.stderr.text.as_bytes());
             let (ns, notes) = match &own.figure {
@@ -89,14 +94,17 @@ fn run_third_party(
                 }
                 None => (outcome.wall_ns.max(1), vec![Warning::StartIncluded]),
             };
-            Ok(RunResult { sample: sample(runnable.name.clone(), false, (bytes, ns), &outcome), notes })
+            // The command of a suite's own program may be a whole script.
+            let name = if own.optional { own.name.to_string() } else { runnable.name.clone() };
+            let sample = Sample { real_ns: Some(ns), ..sample(name, false, (bytes, ns), &outcome) };
+            Ok(RunResult { sample, notes })
         }
     }
 }
 
 fn run_with_printed_rate(
     runnable: &Runnable,
-    unit: &str,
+    (unit, bytes_word): (&str, Option<&str>),
     (block, total): (u64, u64),
     conditions: &Conditions<'_>,
 ) -> Result<RunResult, RunError> {
@@ -108,17 +116,24 @@ fn run_with_printed_rate(
         "MB/sec" => 1e6,
         _ => return Err(RunError::Failed(format!("{unit} is not a known unit of a rate; use MB/sec"))),
     };
-    let words: Vec<&str> = output.split_whitespace().collect();
-    let rate = words.windows(2).filter(|two| two[1] == unit).find_map(|two| two[0].parse::<f64>().ok());
-    let rate = rate.filter(|rate| rate.is_finite() && *rate > 0.0).ok_or_else(|| {
-        RunError::Failed(with_stderr(
-            format!("the program printed no rate in {unit}: {}", quoted(&output, MAX_QUOTE)),
-            &outcome,
-        ))
-    })?;
-    let ns = (total as f64 / (rate * per_second) * 1e9).max(1.0) as u64;
-    let sample = sample(runnable.name.clone(), false, (total, ns), &outcome);
+    let printed = |what: &str, word: &str| {
+        number_before(&output, word).filter(|number| *number > 0.0).ok_or_else(|| {
+            let sentence = format!("the program printed no {what} {word}: {}", quoted(&output, MAX_QUOTE));
+            RunError::Failed(with_stderr(sentence, &outcome))
+        })
+    };
+    let rate = printed("rate in", unit)?;
+    let bytes = bytes_word.map_or(Ok(total as f64), |word| printed("number of", word))?;
+    let ns = (bytes / (rate * per_second) * 1e9).max(1.0) as u64;
+    let sample = sample(runnable.name.clone(), false, (bytes as u64, ns), &outcome);
     Ok(RunResult { sample, notes: Vec::new() })
+}
+
+/// The first number that is followed by `word`.
+fn number_before(text: &str, word: &str) -> Option<f64> {
+    let words: Vec<&str> = text.split_whitespace().collect();
+    let numbers = words.windows(2).filter(|two| two[1] == word).filter_map(|two| two[0].parse::<f64>().ok());
+    numbers.into_iter().find(|number| number.is_finite())
 }
 
 fn sample(runtime: String, compares: bool, (bytes, ns): (u64, u64), outcome: &ProgramResult) -> Sample {
@@ -254,5 +269,18 @@ impl Drop for Supervisor {
         while matches!(self.wait_for_result(), Ok(Some(_))) {}
         // If the supervisor was killed, its children are still in its process group. Dropping the peer kills that
         // group.
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::number_before;
+
+    #[test]
+    fn printed_numbers_are_found_by_the_word_after_them() {
+        let text = "2 children, 0.500 s, 2048 bytes per read, 512 per write: 7168 bytes, 0.014 MB/sec";
+        assert_eq!(number_before(text, "MB/sec"), Some(0.014));
+        assert_eq!(number_before(text, "bytes,"), Some(7168.0));
+        assert_eq!(number_before("inf MB/sec", "MB/sec").or(number_before(text, "KB/sec")), None);
     }
 }

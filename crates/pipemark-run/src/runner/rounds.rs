@@ -9,7 +9,8 @@ use pipemark_entrants::Entrants;
 use pipemark_host::child::error::RunError;
 use pipemark_host::child::interrupt::Interrupt;
 use pipemark_model::{
-    Chain, Cpu, Estimate, Host, Job, Nanos, Outcome, RoundTrip, Sample, Status, Stopped, Trial, Verify, Volume, Warning, names,
+    Chain, Cpu, Estimate, Host, Job, Nanos, Outcome, RoundTrip, Sample, Status, Stopped, Trial, Verify, Volume,
+    Warning, names,
 };
 use pipemark_stats::estimate;
 use pipemark_stats::order::shuffle;
@@ -226,7 +227,8 @@ fn prepare<'a>(
     schedule: &Schedule,
     interrupt: &'a Interrupt,
 ) -> TrialInProgress<'a> {
-    let mut current = TrialInProgress { outcome: Outcome::of(trial.clone()), conditions: None, first_run: Duration::ZERO };
+    let mut current =
+        TrialInProgress { outcome: Outcome::of(trial.clone()), conditions: None, first_run: Duration::ZERO };
     match available::check(&trial.job, machine, entrants) {
         Ok(cpus) => {
             let node = |cpu: Cpu| machine.topology.iter().find(|one| one.cpu == cpu)?.node;

@@ -1,12 +1,13 @@
-//! Chooses the volume of each chain, which is the number of bytes to move, by measuring. The chosen volume is the
-//! smallest with which starting the processes takes at most 5 % of a run.
+//! Chooses the volume of a trial, which is the number of bytes to move, by measuring. For chains of several lengths, it
+//! is the smallest with which starting the processes takes at most 5 % of a run. For other trials, it is the given
+//! total, or more if a run would take less than a few milliseconds, which answers no claim.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use pipemark_entrants::Entrants;
 use pipemark_host::child::interrupt::Interrupt;
-use pipemark_model::{ByteSize, Chain, Host, Job, MAX_START, Nanos, Sample, Trial, Value};
+use pipemark_model::{ByteSize, Chain, Host, Job, Key, MAX_START, Nanos, Sample, Trial, Value};
 
 use crate::available;
 use crate::plan::{Plan, Runs};
@@ -17,6 +18,9 @@ use crate::runner::pair;
 
 /// The intended share of a run that starting the processes takes, 0 to 1. It is below the limit, because runs differ.
 const TARGET_START_SHARE: f64 = 0.9 * MAX_START;
+/// The duration of a run, in nanoseconds, below which a trial with a given total moves more than this total. It is above
+/// the duration that claims need (10 ms), because runs differ.
+const MIN_RUN: f64 = 30e6;
 /// The largest number of runs to find the volume of one chain.
 const MAX_RUNS: usize = 4;
 /// The largest factor by which the volume grows from one run to the next. The rate at a small volume predicts little
@@ -28,7 +32,7 @@ const ROUND_LIMIT: Duration = Duration::from_secs(60);
 /// The largest volume, in bytes.
 const MAX_VOLUME: f64 = 1e12;
 
-/// The timing of one chain.
+/// The timing of one trial.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct ChainTiming {
     bytes: f64,
@@ -47,14 +51,18 @@ impl ChainTiming {
         self.bytes * (ns - self.start_ns).max(0.0) / self.transfer_ns
     }
 
-    /// The duration of a run in which the start takes the share [`TARGET_START_SHARE`], in nanoseconds.
-    fn wanted_run_ns(self) -> f64 {
-        self.start_ns / TARGET_START_SHARE
+    /// The intended duration of a run, in nanoseconds. With `least`, the transfer takes [`MIN_RUN`], or as long as for
+    /// the given total. Otherwise, the start takes the share [`TARGET_START_SHARE`].
+    fn wanted_run_ns(self, least: bool) -> f64 {
+        match least {
+            true => self.start_ns + self.transfer_ns.max(MIN_RUN),
+            false => self.start_ns / TARGET_START_SHARE,
+        }
     }
 }
 
-/// The plan with the volume that each chain needs, multiplied by the plan's scale. A chain that can't run keeps its
-/// volume, and its trial reports the reason.
+/// The plan with the volume that each trial needs, multiplied by the plan's scale. A trial that can't run keeps its
+/// volume, and reports the reason.
 pub fn with_volumes(
     plan: &Plan,
     machine: &Host,
@@ -64,6 +72,7 @@ pub fn with_volumes(
 ) -> Plan {
     let mut plan = plan.clone();
     let wanted = std::mem::take(&mut plan.to_measure);
+    let has_least = |plan: &Plan, at: usize| plan.with_least.contains(&plan.trials[at].experiment);
     let asked: Vec<usize> = (0..plan.trials.len()).filter(|at| wanted.contains(&plan.trials[*at].experiment)).collect();
     let mut found: BTreeMap<usize, ChainTiming> = BTreeMap::new();
     let begin = Instant::now();
@@ -81,9 +90,10 @@ pub fn with_volumes(
         let trial = &plan.trials[*at];
         progress.update(nth as u64, asked.len() as u64, &format!("choosing the number of bytes for {}", trial.id));
         let limit = plan.schedule.run_limit.min(left);
-        found.extend(find_volume(trial, machine, entrants, interrupt, limit).map(|one| (*at, one)));
+        let least = has_least(&plan, *at);
+        found.extend(find_volume(trial, least, machine, entrants, interrupt, limit).map(|one| (*at, one)));
     }
-    for at in &asked {
+    for at in asked.iter().filter(|at| !has_least(&plan, **at)) {
         if let (false, Some(timing)) = (found.contains_key(at), predicted(&plan.trials, &found, *at)) {
             found.insert(*at, timing);
         }
@@ -92,19 +102,31 @@ pub fn with_volumes(
         Runs::Adaptive { min, .. } => plan.schedule.budget / min.max(1),
         Runs::Fixed(_) => ROUND_LIMIT,
     };
-    let limit =
-        run_limit(&found.values().map(|one| one.wanted_run_ns()).collect::<Vec<_>>(), Nanos::from(round).0 as f64);
+    let wanted_run_ns = |at: usize, one: &ChainTiming| one.wanted_run_ns(has_least(&plan, at));
+    let durations: Vec<f64> = found.iter().map(|(at, one)| wanted_run_ns(*at, one)).collect();
+    let limit = run_limit(&durations, Nanos::from(round).0 as f64);
     // Chains that are compared with each other must move the same volume.
     let group = |trial: &Trial| (trial.experiment.clone(), trial.baseline.clone().unwrap_or_else(|| trial.id.clone()));
     let mut totals: BTreeMap<_, u64> = BTreeMap::new();
     for (at, one) in &found {
-        let bytes = one.bytes_of(one.wanted_run_ns().min(limit));
         let total = totals.entry(group(&plan.trials[*at])).or_default();
-        *total = (*total).max(round_number(bytes));
+        let bytes = match has_least(&plan, *at) {
+            // The given total is kept as it is.
+            true if one.transfer_ns >= MIN_RUN => one.bytes as u64,
+            true => round_number(one.bytes_of(wanted_run_ns(*at, one))),
+            false => round_number(one.bytes_of(wanted_run_ns(*at, one).min(limit))),
+        };
+        *total = (*total).max(bytes);
     }
     let scale = plan.scale;
     let of_trial = |trial: &Trial| {
-        let total = totals.get(&group(trial))?;
+        // A program that runs a chain itself moves what the chain of its length moves.
+        let is_twin = |other: &&Trial| {
+            let of = |trial: &Trial| trial.job.value(Key::Length);
+            other.experiment == trial.experiment && other.job.ends().is_some() && of(other) == of(trial)
+        };
+        let twin = || plan.trials.iter().find(is_twin).filter(|_| trial.job.entrant().is_some());
+        let total = totals.get(&group(trial)).or_else(|| totals.get(&group(twin()?)))?;
         let block = trial.job.block().map_or(1, |block| block.0).max(1);
         let total = scale.apply(total.div_ceil(block) * block, block);
         let mut settings = trial.job.settings();
@@ -118,6 +140,15 @@ pub fn with_volumes(
         .zip(&jobs)
         .filter_map(|(trial, job)| Some(((trial.experiment.clone(), trial.id.clone()), job.as_ref()?.id())))
         .collect();
+    for experiment in &mut plan.experiments {
+        let columns =
+            experiment.gains.iter_mut().flat_map(|gains| &mut gains.blocks).flat_map(|block| &mut block.columns);
+        for cell in columns.flat_map(|column| &mut column.cells).flatten() {
+            if let Some(id) = ids.get(&(experiment.name.clone(), cell.trial.clone())) {
+                cell.trial.clone_from(id);
+            }
+        }
+    }
     for (trial, job) in plan.trials.iter_mut().zip(jobs) {
         if let Some(job) = job {
             (trial.id, trial.job) = (job.id(), job);
@@ -140,9 +171,11 @@ fn predicted(trials: &[Trial], measured: &BTreeMap<usize, ChainTiming>, at: usiz
     Some(ChainTiming { start_ns: timing.start_ns * times, transfer_ns: timing.transfer_ns * times, ..timing })
 }
 
-/// Runs a chain with increasing volumes until the start takes a small enough share of the time.
+/// Runs a trial with increasing volumes until the start takes a small enough share of the time or, with `least`, until
+/// the run is long enough.
 fn find_volume(
     trial: &Trial,
+    least: bool,
     machine: &Host,
     entrants: &Entrants,
     interrupt: &Interrupt,
@@ -163,11 +196,16 @@ fn find_volume(
         let Ok(RunResult { sample, .. }) = run else { return last };
         let timing = ChainTiming::of(&sample);
         last = Some(timing);
-        if timing.start_ns <= MAX_START * (timing.start_ns + timing.transfer_ns) || begin.elapsed() > ROUND_LIMIT {
+        let is_enough = match least {
+            true => timing.transfer_ns >= MIN_RUN,
+            false => timing.start_ns <= MAX_START * (timing.start_ns + timing.transfer_ns),
+        };
+        if is_enough || begin.elapsed() > ROUND_LIMIT {
             break;
         }
-        let bytes =
-            timing.bytes_of(timing.wanted_run_ns()).clamp(timing.bytes, (timing.bytes * MAX_GROWTH).min(MAX_VOLUME));
+        let bytes = timing
+            .bytes_of(timing.wanted_run_ns(least))
+            .clamp(timing.bytes, (timing.bytes * MAX_GROWTH).min(MAX_VOLUME));
         let mut settings = job.settings();
         settings.set(Value::Total(ByteSize(bytes as u64)));
         job = Job::try_from(settings).ok()?;
@@ -215,7 +253,7 @@ mod tests {
     fn the_timing_of_a_longer_chain_is_predicted() {
         let trial = |experiment: &str, length: &str| {
             let settings = [("stage", "cat"), ("length", length), ("total", "1m"), ("place", "free")]
-                .map(|(key, text)| Value::parse(pipemark_model::Key::named(key).unwrap(), text).unwrap());
+                .map(|(key, text)| Value::parse(Key::named(key).unwrap(), text).unwrap());
             let job = Job::try_from(pipemark_model::Settings::of(settings)).unwrap();
             Trial { id: job.id(), experiment: experiment.to_owned(), job, baseline: None, published: None }
         };
@@ -229,8 +267,10 @@ mod tests {
     #[test]
     fn the_start_takes_the_intended_share_of_a_run() {
         let found = ChainTiming { bytes: 1e6, start_ns: 1e6, transfer_ns: 2e6 };
-        let bytes = found.bytes_of(found.wanted_run_ns());
+        let bytes = found.bytes_of(found.wanted_run_ns(false));
         let transfer = found.transfer_ns * bytes / found.bytes;
+        let least = found.bytes_of(found.wanted_run_ns(true));
+        assert!((least / 1e6 - MIN_RUN / 2e6).abs() < 1e-6, "the transfer takes long enough");
         assert!((found.start_ns / (found.start_ns + transfer) - TARGET_START_SHARE).abs() < 1e-9);
         assert_eq!(found.bytes_of(0.5e6), 0.0, "there is no time to transfer anything");
     }

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use clap::Args;
 
 use pipemark_console::{ExitError, VerbResult, catch_interrupts};
-use pipemark_entrants::AgainstProgram;
+use pipemark_entrants::{AgainstProgram, FILTERS};
 use pipemark_model::counted;
 use pipemark_run::plan::{EMBEDDED, Plan, Suite, VolumeScale};
 
@@ -28,8 +28,9 @@ pub struct RunOptions {
     scale: Option<VolumeScale>,
     /// Measure your own program too, as a row of the suite's main table; may be repeated
     ///
-    /// In COMMAND, {blocks} is replaced by the number of blocks, {block} by the block size in bytes, and {total} by the
-    /// total in bytes. No shell is used.
+    /// In COMMAND, {blocks} is replaced by the number of blocks, {block} by the block size in bytes, {total} by the total
+    /// in bytes, and {length} by the number of processes of a chain. In 'lines', COMMAND is a filter that makes '[spaces:
+    /// 1]a b' of 'a b'. No shell is used.
     #[arg(long, value_name = "COMMAND", help_heading = "Programs of your own")]
     against: Vec<String>,
     /// Read the result from the output of --against: rate,MiB/s=REGEX or time,s=REGEX
@@ -105,7 +106,8 @@ fn plans(options: &RunOptions) -> Result<Vec<Plan>, ExitError> {
     // Programs are identified by name, so a name must differ from those of all programs in these suites. It must also
     // differ from those in the embedded suites, whose results are in the history.
     let embedded = EMBEDDED.iter().filter_map(|(name, text)| Suite::parse(name, text).ok());
-    let languages: Vec<String> = embedded.chain(suites.iter().cloned()).flat_map(|suite| suite.languages()).collect();
+    let languages = embedded.chain(suites.iter().cloned()).flat_map(|suite| suite.languages());
+    let languages: Vec<String> = languages.chain(FILTERS.iter().map(|(filter, _)| filter.to_string())).collect();
     let against: Vec<AgainstProgram> =
         against(options)?.into_iter().map(|program| program.with_unique_name(&languages)).collect();
     for mut suite in suites {
