@@ -310,7 +310,7 @@ _pipemark() {
             return 0
             ;;
         pipemark__subcmd__bw)
-            opts="-q -h --link --place --verify --send --recv --capacity --total --time --block --mode --pairs --writers --wait --pages --align --buffer --rseq --rate --gap --write-delay --read-delay --blocks --read-block --links --runs --budget --limit --sessions --seed --json --csv --markdown --format --quiet --openmetrics --benchmark-json --json-lines --all --claims --label --no-save --db --baseline --interval --help"
+            opts="-q -h --link --place --verify --send --recv --capacity --total --time --block --mode --pairs --writers --readers --wait --pages --align --buffer --rseq --rate --gap --write-delay --read-delay --blocks --read-block --links --runs --budget --limit --sessions --seed --json --csv --markdown --format --quiet --openmetrics --benchmark-json --json-lines --all --claims --label --no-save --db --baseline --interval --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
