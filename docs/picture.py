@@ -17,8 +17,9 @@ def colour(number, line, lines):
         return COLOURS["head"]
     if line.startswith("  └") and "◀" not in line:
         return COLOURS["dim"]
-    # What it comes to stands below the last empty line.
-    return COLOURS["busy" if "◀" in line or number > max(i for i, text in enumerate(lines) if not text) else "plain"]
+    # What it comes to stands below the table, and below notes on it, which end with an empty line.
+    above = max(i for i, text in enumerate(lines) if not text or text[0].isdigit() or text.startswith("  └"))
+    return COLOURS["busy" if "◀" in line or number > above else "plain"]
 
 
 def svg(lines):
