@@ -267,6 +267,16 @@ fn the_readme_image_is_the_output_of_why() {
     );
 }
 
+/// A reader sees at once what to run in a fresh clone.
+#[test]
+fn the_readme_is_short_and_names_the_two_commands_of_a_fresh_clone() {
+    let text = fs::read_to_string(root().join("README.md")).unwrap();
+    assert!(text.lines().count() <= 90, "{} lines", text.lines().count());
+    for command in ["make run ", "make test "] {
+        assert!(text.lines().any(|line| line.starts_with(command)), "{command}");
+    }
+}
+
 /// The book lists every page once.
 #[test]
 fn the_book_has_all_pages() {
