@@ -10,6 +10,7 @@ use std::time::Instant;
 
 use pipemark_host::ControlGroups;
 use pipemark_proc::connections::SocketUse;
+use pipemark_proc::process::Process;
 use pipemark_proc::table::ProcessTable;
 use pipemark_proc::watched::WatchedProcess;
 
@@ -57,9 +58,20 @@ impl WatchedPipeline {
         }
     }
 
-    /// Whether any of the pipeline's processes still exists.
+    /// Whether any of the pipeline's processes existed at the last scan.
     pub fn is_alive(&self) -> bool {
         self.stages.iter().any(|stage| stage.alive)
+    }
+
+    /// Whether any process of a living stage exists now.
+    pub fn has_process(&self) -> bool {
+        let pids = self.stages.iter().filter(|stage| stage.alive).flat_map(|stage| &stage.pids);
+        let exists = |pid: &u32| {
+            let now = Process::read_stat(*pid).filter(|process| process.state != 'Z');
+            let start = self.known.get(pid).map(|known| known.process.start);
+            now.is_some_and(|now| start.is_none_or(|start| now.start == start))
+        };
+        pids.into_iter().any(exists)
     }
 
     /// The pipeline as typed; `None` if no shell runs it.

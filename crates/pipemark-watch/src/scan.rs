@@ -13,7 +13,7 @@ use pipemark_proc::watched::WatchedProcess;
 use pipemark_proc::{call, connections};
 
 use self::extent::ScanExtent;
-use crate::budget::{Budget, FEW_STAGES, PaidWork, own_time};
+use crate::budget::{Budget, FEW_STAGES, PaidWork, SCALE, own_time};
 use crate::pipeline::WatchedPipeline;
 use crate::pipeline::stage::WatchedStage;
 use crate::subject::Subject;
@@ -148,6 +148,11 @@ impl Scanner {
         self.compare_cost + Duration::from_secs_f64(self.unit_cost * sizes as f64)
     }
 
+    /// Scans whatever it costs, because no process of the pipeline exists any more.
+    pub fn scan_now(&mut self, pipeline: &mut WatchedPipeline, budget: &mut Budget, now: Instant) {
+        self.scan_processes(pipeline, budget, now, ScanExtent::Known);
+    }
+
     /// Makes the first scan.
     pub fn scan_first(&mut self, pipeline: &mut WatchedPipeline, budget: &mut Budget) {
         self.scan_processes(pipeline, budget, Instant::now(), ScanExtent::Known);
@@ -266,7 +271,7 @@ fn size(process: &Process) -> usize {
 
 /// The pause after a scan, as a multiple of the scan's CPU time.
 fn scan_pause(pipeline: &WatchedPipeline) -> u32 {
-    SCAN_PAUSES[usize::from(pipeline.stages.len() > FEW_STAGES)]
+    SCAN_PAUSES[usize::from(pipeline.stages.len() > FEW_STAGES)] / SCALE
 }
 
 /// The stages of a pipeline that is ending, when no pipe joins them any more: the remaining processes of each

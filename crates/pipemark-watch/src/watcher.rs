@@ -76,6 +76,8 @@ pub struct Watcher {
     /// CPU time of reading the counters within an interval.
     counters_cost: Duration,
     next_sample: Instant,
+    /// When to ask next whether any process exists.
+    next_check: Instant,
     /// When the current interval began.
     interval_began: Instant,
     /// The number of intervals so far.
@@ -106,6 +108,7 @@ impl Watcher {
             budget: Budget::of_first_scan(),
             counters_cost: Duration::ZERO,
             next_sample: now,
+            next_check: now,
             interval_began: now,
             intervals: 0,
             counts_late: false,
@@ -131,8 +134,16 @@ impl Watcher {
         self.pipeline.begin.elapsed()
     }
 
-    /// Whether any of the pipeline's processes still exists.
-    pub fn is_alive(&self) -> bool {
+    /// Whether any of the pipeline's processes still exists. Asks the kernel from time to time, because after an expensive
+    /// scan the next one may come much later than the end of the pipeline.
+    pub fn is_alive(&mut self) -> bool {
+        let now = Instant::now();
+        if self.pipeline.is_alive() && now >= self.next_check {
+            self.next_check = now + MAX_PAUSE;
+            if !self.pipeline.has_process() {
+                self.scanner.scan_now(&mut self.pipeline, &mut self.budget, now);
+            }
+        }
         self.pipeline.is_alive()
     }
 
@@ -386,7 +397,7 @@ impl Watcher {
             shell: typed_here.map_or_else(|| std::env::var("SHELL").unwrap_or_default(), |typed| typed.shell.clone()),
             functions: self.functions(),
             started: self.pipeline.is_child(),
-            alive: self.is_alive(),
+            alive: self.pipeline.is_alive(),
             exit_code: None,
             elapsed: self.elapsed().as_secs_f64(),
             own_seconds: self.own_cpu() * self.elapsed().as_secs_f64(),
@@ -422,6 +433,7 @@ impl Watcher {
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeSet;
+    use std::process::{Command, Stdio};
 
     use super::*;
 
@@ -443,8 +455,20 @@ mod tests {
     }
 
     #[test]
+    fn the_end_is_noticed_without_a_scan() {
+        let mut child = Command::new("sleep").arg("60").stdin(Stdio::null()).stdout(Stdio::null()).spawn().unwrap();
+        let mut watcher = Watcher::new(Subject::Processes(vec![child.id()]), options(Duration::from_millis(1)));
+        watcher.scanner.next += Duration::from_secs(3600);
+        assert!(watcher.is_alive());
+        child.kill().unwrap();
+        child.wait().unwrap();
+        std::thread::sleep(MAX_PAUSE);
+        assert!(!watcher.is_alive());
+    }
+
+    #[test]
     fn time_after_the_last_reading_of_the_counters_is_not_silence() {
-        let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
+        let mut child = Command::new("sleep").arg("60").spawn().unwrap();
         let mut watcher = Watcher::new(Subject::Processes(vec![child.id()]), options(Duration::from_millis(1)));
         (0..3).for_each(|_| watcher.sample());
         watcher.close_interval();

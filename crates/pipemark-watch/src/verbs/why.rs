@@ -152,7 +152,7 @@ impl WatchedOptions {
                     // A process has ended since the line above.
                     (Some(_), Some(_)) => {}
                     (None, _) => {
-                        let watcher = Watcher::new(Subject::Processes(pids), self.sampling());
+                        let mut watcher = Watcher::new(Subject::Processes(pids), self.sampling());
                         if watcher.is_alive() || !may_retry {
                             return Ok(watcher);
                         }
@@ -495,7 +495,7 @@ pub fn is_free() -> bool {
 fn watch(
     watcher: &mut Watcher,
     live: &mut dyn WatchView,
-    mut ended: impl FnMut(&Watcher, Instant) -> bool,
+    mut ended: impl FnMut(&mut Watcher, Instant) -> bool,
 ) -> (Timeline, Option<KeyPress>) {
     let mut timeline = Timeline::default();
     let key = loop {
