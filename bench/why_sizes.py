@@ -109,12 +109,27 @@ def growth(what, sizes, times):
         promise(f"{what}: time for each one more, at the largest size against the smallest", [slopes[-1] / slopes[0]], most=1.5)
 
 
+def plain():
+    """The seconds that a plain loop in C takes to read the states and descriptors of all processes. The kernel's part of it
+    grows faster than the number of processes."""
+    return min(float(run.command([MANY, "read", "1"]).stdout) for _ in range(3))
+
+
+def against_plain(what, times, loops, most):
+    """Promises that the time is at most this multiple of a plain loop's, and grows no faster. Times that differ by little
+    say nothing."""
+    if len(times) >= 3 and times[-1] - times[0] >= 0.1:
+        ratios = [time / loop for time, loop in zip(times, loops)]
+        promise(f"{what}: time as a multiple of a plain loop, at the largest size", ratios[-1:], most=most)
+        promise(f"{what}: that multiple, at the largest size against the next", [ratios[-1] / ratios[-2]], most=1.5)
+
+
 def pipelines(options, rows):
     for what, command, sizes, name in PIPELINES:
         if not is_chosen(options, what):
             continue
         sizes = chosen_sizes(options, sizes)
-        scans = []
+        scans, loops = [], []
         for size in sizes:
             stages = "cat | " * max(size - 2, 0)
             shell = start(command.format(many=MANY, n=size, stages=stages))
@@ -124,11 +139,16 @@ def pipelines(options, rows):
                 if pid is None:
                     sys.exit(f"{what}: no {name} runs")
                 scans.append(row(rows, what, size, pid))
+                loops.append(plain())
             finally:
                 stop(shell)
         # Each of the children inherits the pipes of all.
         counts = [size * size for size in sizes] if "inherited" in what else sizes
-        growth(what, counts, scans)
+        if what.startswith("children of one"):
+            # The processes of a pipeline are read with their threads and files.
+            against_plain(what, scans, loops, most=4)
+        else:
+            growth(what, counts, scans)
 
 
 def wait_for_other(seconds=10):
@@ -160,7 +180,7 @@ def processes(options, rows):
     if not is_chosen(options, "processes on the machine"):
         return
     sizes = chosen_sizes(options, PROCESSES)
-    lists, scans = [], []
+    lists, scans, loops = [], [], []
     for size in sizes:
         sleepers = subprocess.Popen([MANY, "sleepers", str(size)], stdout=subprocess.PIPE, start_new_session=True)
         # The list and the first scan are timed with a pipeline that leaves the CPUs free.
@@ -176,6 +196,7 @@ def processes(options, rows):
             if str(pid) not in listed.stdout:
                 sys.exit("the list of pipelines lacks one")
             lists.append(sorted(times)[1])
+            loops.append(plain())
             if size == PROCESSES[-1]:
                 promise(f"list among {size:,} processes", times, most=3, unit=" s")
             scans.append(sorted(measure(pid, 1)[0]["first_scan"] for _ in range(3))[1])
@@ -198,8 +219,8 @@ def processes(options, rows):
             os.killpg(sleepers.pid, signal.SIGKILL)
             sleepers.wait()
             time.sleep(1)
-    growth("list of pipelines", sizes, lists)
-    growth("processes on the machine", sizes, scans)
+    against_plain("list of pipelines", lists, loops, most=2)
+    against_plain("processes on the machine", scans, loops, most=2)
 
 
 def main():

@@ -124,7 +124,9 @@ impl Watcher {
         watcher.counters_cost = counters_cost;
         watcher.budget = Budget::start(watcher.pipeline.stages.len());
         watcher.budget.note(PaidWork::Counters, watcher.interval_began, counters_cost);
-        watcher.budget.set_aside(FREEING * u32::try_from(watcher.pipeline.table.len()).unwrap_or(u32::MAX));
+        // What is known of a process of the pipeline takes about twice as much memory as its entry in the list.
+        let entries = watcher.pipeline.table.len() + watcher.pipeline.known.len() * 2;
+        watcher.budget.set_aside(FREEING * u32::try_from(entries).unwrap_or(u32::MAX));
         watcher.profiling = options.profile.then(Profiling::start);
         watcher
     }
