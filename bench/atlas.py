@@ -33,6 +33,11 @@ def three_digits(number):
     return f"{number:.{max(0, 2 - len(str(int(number))) + 1)}f}"
 
 
+def share(ratio):
+    """A percentage with two digits, and without decimals from ten on."""
+    return f"{ratio * 100:.2g} %" if ratio < 0.1 else f"{ratio * 100:.0f} %"
+
+
 def rate(value):
     for unit, size in (("GiB/s", 1 << 30), ("MiB/s", 1 << 20)):
         if value >= size:
@@ -108,8 +113,8 @@ def throughput_table(results):
         cells = []
         for size in SIZES:
             value = results.throughput(link, size)
-            share = "" if link in PLAIN or not value else f" ({value / best[size] * 100:.2g} %)"
-            cells.append(rate(value) + share if value else "–")
+            beside = "" if link in PLAIN or not value else f" ({share(value / best[size])})"
+            cells.append(rate(value) + beside if value else "–")
         rows.append([link, *cells, results.wrong(link), results.peak_memory(link)])
     return table(["link", *SIZES.values(), "lost, wrong or reordered", "peak memory"], rows)
 
@@ -175,8 +180,8 @@ def findings(results):
     )
     _, (large, largest), (plain, way) = extremes(1 << 20)
     texts.append(
-        f"With messages of 1 MiB, {largest} reaches {large / plain * 100:.2g} % of {way}, the fastest plain way: "
-        f"{rate(large)} and {rate(plain)}."
+        f"With messages of 1 MiB, {largest} moves {rate(large)}, {share(large / plain)} of what {way} does, the fastest plain "
+        f"way."
     )
     return "\n".join(
         textwrap.fill(f"{nth}. {text}", 104, subsequent_indent="   ") for nth, text in enumerate(texts, 1)

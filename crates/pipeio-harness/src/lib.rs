@@ -19,6 +19,7 @@ pub mod shared;
 mod uring;
 pub mod vm;
 pub mod wait;
+mod words;
 pub mod zerocopy;
 
 use std::io;

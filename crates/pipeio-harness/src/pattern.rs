@@ -12,36 +12,39 @@ use std::sync::atomic::{AtomicPtr, Ordering};
 use std::{fmt, mem};
 
 use crate::buffer::{Bytes, BytesMut};
+use crate::words::Words;
+#[cfg(target_arch = "x86_64")]
+use crate::words::{Avx2, Avx512};
 
-/// Defines a function that runs `$body`, compiled for the widest vectors of this processor. The first call chooses the
-/// vectors. The function's safety conditions are those of `$body`.
+/// Defines a function that runs `$body`, which is generic over [`Words`], with the widest vectors of this processor. The
+/// first call chooses the vectors. The function's safety conditions are those of `$body`.
 macro_rules! widest {
     (unsafe fn $wide:ident($($name:ident: $type:ty),*) -> $result:ty = $body:ident) => {
         #[inline]
         unsafe fn $wide($($name: $type),*) -> $result {
             type Body = unsafe fn($($type),*) -> $result;
             #[cfg(target_arch = "x86_64")]
-            #[target_feature(enable = "avx512f,avx512vl")]
+            #[target_feature(enable = "avx512f")]
             unsafe fn avx512($($name: $type),*) -> $result {
-                // SAFETY: the caller promises what the body requires.
-                unsafe { $body($($name),*) }
+                // SAFETY: the caller promises what the body requires, and the attribute the instructions.
+                unsafe { $body::<Avx512>($($name),*) }
             }
             #[cfg(target_arch = "x86_64")]
             #[target_feature(enable = "avx2")]
             unsafe fn avx2($($name: $type),*) -> $result {
-                // SAFETY: the caller promises what the body requires.
-                unsafe { $body($($name),*) }
+                // SAFETY: the caller promises what the body requires, and the attribute the instructions.
+                unsafe { $body::<Avx2>($($name),*) }
             }
             unsafe fn choose($($name: $type),*) -> $result {
                 #[cfg_attr(not(target_arch = "x86_64"), allow(unused_labels, reason = "only x86-64 has variants"))]
                 let body: Body = 'body: {
                     #[cfg(target_arch = "x86_64")]
-                    if is_x86_feature_detected!("avx512f") && is_x86_feature_detected!("avx512vl") {
+                    if is_x86_feature_detected!("avx512f") {
                         break 'body avx512;
                     } else if is_x86_feature_detected!("avx2") {
                         break 'body avx2;
                     }
-                    $body
+                    $body::<u64>
                 };
                 CHOSEN.store(body as *mut (), Ordering::Relaxed);
                 // SAFETY: the caller promises what the body requires, and the processor has the features that the body
@@ -60,7 +63,7 @@ macro_rules! widest {
 }
 
 /// 2⁶⁴ divided by the golden ratio, an odd number without a pattern in its bits.
-const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
+pub(crate) const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
 
 /// The inverse of [`STEP`] modulo 2⁶⁴.
 const STEP_INVERSE: u64 = 0xf1de_83e1_9937_733d;
@@ -300,37 +303,64 @@ fn word(seed: u64, index: u64) -> u64 {
 }
 
 /// # Safety
-/// `words` words from `start` on are writable.
+/// `words` words from `start` on are writable, and the processor has the instructions of `W`.
 #[inline(always)]
-unsafe fn fill_body(first: u64, start: *mut [u8; 8], words: usize) {
-    // The step is added repeatedly instead of multiplied, because a multiplication of vectors of words is slower.
-    let mut word = first;
-    for i in 0..words {
-        // SAFETY: the caller promises `words` words, of which this is one.
-        unsafe { start.wrapping_add(i).write(word.to_le_bytes()) };
-        word = word.wrapping_add(STEP);
+#[expect(clippy::multiple_unsafe_ops_per_block, reason = "one SAFETY comment covers a loop and the rest")]
+unsafe fn fill_body<W: Words>(first: u64, start: *mut [u8; 8], words: usize) {
+    let whole = words - words % W::COUNT;
+    let mut at = 0;
+    // SAFETY: the caller promises `words` words, of which these are some, and the instructions. The same holds below.
+    unsafe {
+        // The step is added repeatedly instead of multiplied, because a multiplication of vectors of words is slower.
+        let mut value = W::from(first);
+        while at < whole {
+            value.store(start.wrapping_add(at));
+            value = value.next();
+            at += W::COUNT;
+        }
+        for at in whole..words {
+            word(first, at as u64).store(start.wrapping_add(at));
+        }
     }
 }
 
 /// # Safety
-/// `words` words from `start` on are readable.
+/// `words` words from `start` on are readable, and the processor has the instructions of `W`.
 #[inline(always)]
-unsafe fn equal_body(first: u64, start: *const [u8; 8], words: usize) -> bool {
-    let (mut word, mut difference) = (first, 0);
-    for i in 0..words {
-        // SAFETY: the caller promises `words` words, of which this is one.
-        difference |= u64::from_le_bytes(unsafe { start.wrapping_add(i).read() }) ^ word;
-        word = word.wrapping_add(STEP);
+#[expect(clippy::multiple_unsafe_ops_per_block, reason = "one SAFETY comment covers a loop and the rest")]
+unsafe fn equal_body<W: Words>(first: u64, start: *const [u8; 8], words: usize) -> bool {
+    let whole = words - words % W::COUNT;
+    let mut at = 0;
+    // SAFETY: the caller promises `words` words, of which these are some, and the instructions.
+    unsafe {
+        let (mut value, mut difference) = (W::from(first), W::zero());
+        while at < whole {
+            difference = difference.or(W::load(start.wrapping_add(at)).xor(value));
+            value = value.next();
+            at += W::COUNT;
+        }
+        let rest = |at: usize| u64::load(start.wrapping_add(at)) != word(first, at as u64);
+        difference.lanes().iter().all(|&lane| lane == 0) && !(whole..words).any(rest)
     }
-    difference == 0
 }
 
 /// # Safety
-/// `words` words from `start` on are readable.
+/// `words` words from `start` on are readable, and the processor has the instructions of `W`.
 #[inline(always)]
-unsafe fn xor_body(start: *const [u8; 8], words: usize) -> u64 {
-    // SAFETY: the caller promises `words` words, of which this is one.
-    (0..words).fold(0, |xor, i| xor ^ u64::from_le_bytes(unsafe { start.wrapping_add(i).read() }))
+#[expect(clippy::multiple_unsafe_ops_per_block, reason = "one SAFETY comment covers a loop and the rest")]
+unsafe fn xor_body<W: Words>(start: *const [u8; 8], words: usize) -> u64 {
+    let whole = words - words % W::COUNT;
+    let mut at = 0;
+    // SAFETY: the caller promises `words` words, of which these are some, and the instructions.
+    unsafe {
+        let mut all = W::zero();
+        while at < whole {
+            all = all.xor(W::load(start.wrapping_add(at)));
+            at += W::COUNT;
+        }
+        let rest = (whole..words).map(|at| u64::load(start.wrapping_add(at)));
+        all.lanes().into_iter().chain(rest).fold(0, |xor, word| xor ^ word)
+    }
 }
 
 /// The XOR of all bytes.
@@ -414,6 +444,49 @@ mod tests {
     #[test]
     fn the_step_can_be_inverted() {
         assert_eq!(STEP.wrapping_mul(STEP_INVERSE), 1);
+    }
+
+    /// Fills, compares and folds with the words of `W`, and then one word at a time.
+    ///
+    /// # Safety
+    /// The processor has the instructions of `W`.
+    unsafe fn agrees<W: Words>() {
+        for words in 0..40 {
+            let (mut wide, mut single) = (vec![[0; 8]; words], vec![[0; 8]; words]);
+            let at = |words: &mut Vec<[u8; 8]>| words.as_mut_ptr();
+            // SAFETY: each vector has that many words, and the caller promises the instructions.
+            unsafe { fill_body::<W>(SEED, at(&mut wide), words) };
+            // SAFETY: as above; one word at a time needs no instructions.
+            unsafe { fill_body::<u64>(SEED, at(&mut single), words) };
+            assert_eq!(wide, single);
+            // SAFETY: as above.
+            assert!(unsafe { equal_body::<W>(SEED, wide.as_ptr(), words) });
+            // SAFETY: as above.
+            let folded = unsafe { xor_body::<W>(wide.as_ptr(), words) };
+            assert_eq!(folded, single.iter().fold(0, |xor, &word| xor ^ u64::from_le_bytes(word)));
+            for changed in 0..words {
+                wide[changed][changed % 8] ^= 0x10;
+                // SAFETY: as above.
+                assert!(!unsafe { equal_body::<W>(SEED, wide.as_ptr(), words) }, "word {changed} of {words}");
+                wide[changed][changed % 8] ^= 0x10;
+            }
+        }
+    }
+
+    #[test]
+    fn all_instructions_agree() {
+        // SAFETY: one word at a time needs no instructions.
+        unsafe { agrees::<u64>() };
+        #[cfg(target_arch = "x86_64")]
+        if is_x86_feature_detected!("avx2") {
+            // SAFETY: the processor has them.
+            unsafe { agrees::<Avx2>() };
+        }
+        #[cfg(target_arch = "x86_64")]
+        if is_x86_feature_detected!("avx512f") {
+            // SAFETY: the processor has them.
+            unsafe { agrees::<Avx512>() };
+        }
     }
 
     #[test]

@@ -108,6 +108,13 @@ pub(super) trait Lanes {
     /// instructions.
     unsafe fn copy(from: *const u8, to: *mut u8);
 
+    /// Copies 64 bytes, with `A` to `Z` in place of `a` to `z`.
+    ///
+    /// # Safety
+    ///
+    /// As [`Lanes::copy`].
+    unsafe fn upper(from: *const u8, to: *mut u8);
+
     /// Stores the first `AT` bytes of `before` (at most 16), then at least 16 bytes from `from`. Stores at most 32
     /// bytes in all.
     ///
@@ -172,6 +179,22 @@ impl Lanes for Portable {
         // SAFETY: the caller promises 64 readable bytes at `from` and 64 writable ones at `to` that don't overlap.
         unsafe { std::ptr::copy_nonoverlapping(from, to, WORD) };
     }
+
+    #[inline(always)]
+    unsafe fn upper(from: *const u8, to: *mut u8) {
+        const ONES: u64 = 0x0101_0101_0101_0101;
+        const TOP: u64 = ONES << 7;
+        for eight in 0..8 {
+            // SAFETY: the caller promises 64 readable bytes; this reads eight of them.
+            let word = u64::from_le_bytes(unsafe { from.add(8 * eight).cast::<[u8; 8]>().read() });
+            let low = word & !TOP;
+            // The top bit of each byte that is at least `a`, and of each that is greater than `z`.
+            let (from_a, after_z) = (low + (0x80 - u64::from(b'a')) * ONES, low + (0x7f - u64::from(b'z')) * ONES);
+            let lower = (from_a ^ after_z) & !word & TOP;
+            // SAFETY: the caller promises 64 writable bytes; this writes eight of them.
+            unsafe { to.add(8 * eight).cast::<[u8; 8]>().write((word ^ lower >> 2).to_le_bytes()) };
+        }
+    }
 }
 
 #[cfg(target_arch = "x86_64")]
@@ -180,9 +203,10 @@ pub(super) use x86::{Avx2, Avx512, Avx512Vbmi};
 #[cfg(target_arch = "x86_64")]
 mod x86 {
     use std::arch::x86_64::{
-        _mm_loadu_si128, _mm256_castsi128_si256, _mm256_cmpeq_epi8, _mm256_loadu_si256, _mm256_mask_loadu_epi8,
-        _mm256_movemask_epi8, _mm256_set1_epi8, _mm256_storeu_si256, _mm512_cmpeq_epi8_mask, _mm512_loadu_si512,
-        _mm512_permutex2var_epi8, _mm512_set1_epi8, _mm512_storeu_si512,
+        _mm_loadu_si128, _mm256_add_epi8, _mm256_and_si256, _mm256_castsi128_si256, _mm256_cmpeq_epi8,
+        _mm256_cmpgt_epi8, _mm256_loadu_si256, _mm256_mask_loadu_epi8, _mm256_movemask_epi8, _mm256_set1_epi8,
+        _mm256_storeu_si256, _mm256_xor_si256, _mm512_cmpeq_epi8_mask, _mm512_cmplt_epu8_mask, _mm512_loadu_si512,
+        _mm512_mask_sub_epi8, _mm512_permutex2var_epi8, _mm512_set1_epi8, _mm512_storeu_si512, _mm512_sub_epi8,
     };
 
     use super::{Lanes, WORD};
@@ -218,6 +242,21 @@ mod x86 {
                 _mm256_storeu_si256(to.add(32).cast(), high);
             }
         }
+
+        #[inline(always)]
+        unsafe fn upper(from: *const u8, to: *mut u8) {
+            for at in [0, 32] {
+                // SAFETY: the caller promises 64 readable bytes at `from` and 64 writable ones at `to`; this copies half of
+                // them. Only `a` to `z` are above 101 after the addition, as signed bytes.
+                unsafe {
+                    let bytes = _mm256_loadu_si256(from.add(at).cast());
+                    let moved = _mm256_add_epi8(bytes, _mm256_set1_epi8(0x7f - b'z'.cast_signed()));
+                    let lower = _mm256_cmpgt_epi8(moved, _mm256_set1_epi8(0x7f - 26));
+                    let upper = _mm256_xor_si256(bytes, _mm256_and_si256(lower, _mm256_set1_epi8(0x20)));
+                    _mm256_storeu_si256(to.add(at).cast(), upper);
+                }
+            }
+        }
     }
 
     /// [`Simd::Avx512`](super::Simd::Avx512).
@@ -236,6 +275,18 @@ mod x86 {
         unsafe fn copy(from: *const u8, to: *mut u8) {
             // SAFETY: the caller promises 64 readable bytes at `from` and 64 writable ones at `to`.
             unsafe { _mm512_storeu_si512(to.cast(), _mm512_loadu_si512(from.cast())) };
+        }
+
+        #[inline(always)]
+        unsafe fn upper(from: *const u8, to: *mut u8) {
+            // SAFETY: the caller promises 64 readable bytes at `from` and 64 writable ones at `to`.
+            unsafe {
+                let bytes = _mm512_loadu_si512(from.cast());
+                let letter = _mm512_sub_epi8(bytes, _mm512_set1_epi8(b'a'.cast_signed()));
+                let lower = _mm512_cmplt_epu8_mask(letter, _mm512_set1_epi8(26));
+                let upper = _mm512_mask_sub_epi8(bytes, lower, bytes, _mm512_set1_epi8(0x20));
+                _mm512_storeu_si512(to.cast(), upper);
+            }
         }
 
         #[inline(always)]
@@ -271,6 +322,13 @@ mod x86 {
         }
 
         #[inline(always)]
+        unsafe fn upper(from: *const u8, to: *mut u8) {
+            // SAFETY: the caller promises 64 readable bytes at `from` and 64 writable ones at `to` that don't overlap,
+            // and a processor with AVX-512VBMI, which also has these instructions.
+            unsafe { Avx512::upper(from, to) };
+        }
+
+        #[inline(always)]
         unsafe fn join<const AT: usize>(before: &[u8; 16], from: *const u8, to: *mut u8) {
             // SAFETY: the caller promises 32 readable bytes at `from` and 32 writable ones at `to` that don't overlap,
             // and a processor with AVX-512VBMI, which also has these instructions.
@@ -296,7 +354,8 @@ pub(super) use arm::Neon;
 #[cfg(target_arch = "aarch64")]
 mod arm {
     use std::arch::aarch64::{
-        uint8x16_t, vandq_u8, vceqq_u8, vdupq_n_u8, vgetq_lane_u64, vld1q_u8, vpaddq_u8, vreinterpretq_u64_u8, vst1q_u8,
+        uint8x16_t, vandq_u8, vceqq_u8, vcltq_u8, vdupq_n_u8, veorq_u8, vgetq_lane_u64, vld1q_u8, vpaddq_u8,
+        vreinterpretq_u64_u8, vst1q_u8, vsubq_u8,
     };
 
     use super::Lanes;
@@ -343,6 +402,17 @@ mod arm {
             unsafe {
                 for (sixteen, at) in load(from).into_iter().zip([0, 16, 32, 48]) {
                     vst1q_u8(to.add(at), sixteen);
+                }
+            }
+        }
+
+        #[inline(always)]
+        unsafe fn upper(from: *const u8, to: *mut u8) {
+            // SAFETY: as for `copy`.
+            unsafe {
+                for (sixteen, at) in load(from).into_iter().zip([0, 16, 32, 48]) {
+                    let lower = vcltq_u8(vsubq_u8(sixteen, vdupq_n_u8(b'a')), vdupq_n_u8(26));
+                    vst1q_u8(to.add(at), veorq_u8(sixteen, vandq_u8(lower, vdupq_n_u8(0x20))));
                 }
             }
         }
@@ -471,11 +541,53 @@ unsafe fn find<L: Lanes>(bytes: &[u8], mut seen: usize, byte: u8) -> (usize, u64
     (seen, 0)
 }
 
+/// Copies `bytes` to the beginning of `to`, with `A` to `Z` in place of `a` to `z`.
+///
+/// # Panics
+///
+/// If `to` is shorter.
+#[inline]
+pub(super) fn copy_upper(simd: Simd, bytes: &[u8], to: &mut [u8]) {
+    let to = &mut to[..bytes.len()];
+    let whole = bytes.len() - bytes.len() % WORD;
+    with_lanes!(simd, copy_upper_words(bytes: &[u8], to: &mut [u8]) -> ());
+    for (to, from) in to[whole..].iter_mut().zip(&bytes[whole..]) {
+        *to = from.to_ascii_uppercase();
+    }
+}
+
+/// Copies whole words, as [`copy_upper`].
+///
+/// # Safety
+///
+/// The processor has `L`'s instructions, and `to` is as long as `bytes`.
+#[inline(always)]
+unsafe fn copy_upper_words<L: Lanes>(bytes: &[u8], to: &mut [u8]) {
+    for at in (0..bytes.len() / WORD).map(|word| word * WORD) {
+        // SAFETY: both slices have 64 bytes from `at` on and don't overlap, and the caller guarantees that the CPU supports
+        // the instructions.
+        unsafe { L::upper(bytes.as_ptr().add(at), to.as_mut_ptr().add(at)) };
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
 
     use super::*;
+
+    #[test]
+    fn every_level_changes_the_same_bytes_to_upper_case() {
+        let bytes: Vec<u8> = (0..=u8::MAX).chain(0..=77).collect();
+        for simd in Simd::available() {
+            for from in 0..bytes.len() {
+                let mut upper = vec![0; bytes.len() - from + 1];
+                copy_upper(simd, &bytes[from..], &mut upper);
+                assert_eq!(upper.pop(), Some(0));
+                assert_eq!(upper, bytes[from..].to_ascii_uppercase(), "{simd:?} from {from}");
+            }
+        }
+    }
 
     proptest! {
         #[test]

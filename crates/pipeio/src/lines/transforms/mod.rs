@@ -8,6 +8,7 @@ mod spaces;
 use std::io;
 use std::num::NonZeroUsize;
 
+use super::simd::{Simd, copy_upper};
 use super::transform::line_by_line;
 use super::{Batch, Error, Failure, Fate, Flow, Output, Transform};
 pub use spaces::Spaces;
@@ -123,9 +124,7 @@ pub struct Upper;
 
 impl Upper {
     fn append(bytes: &[u8], output: &mut Output<'_>) -> io::Result<()> {
-        for (to, from) in output.spare(bytes.len())?.iter_mut().zip(bytes) {
-            *to = from.to_ascii_uppercase();
-        }
+        copy_upper(Simd::best(), bytes, output.spare(bytes.len())?);
         output.advance(bytes.len());
         Ok(())
     }

@@ -580,6 +580,11 @@ mod tests {
             // SAFETY: the caller promises 64 readable bytes at `from` and 64 writable ones at `to` that don't overlap.
             unsafe { Portable::copy(from, to) };
         }
+
+        unsafe fn upper(from: *const u8, to: *mut u8) {
+            // SAFETY: as for `copy`.
+            unsafe { Portable::upper(from, to) };
+        }
     }
 
     fn permuted(bytes: &[u8], terminator: u8) -> Vec<u8> {
