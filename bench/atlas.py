@@ -257,7 +257,8 @@ def page(document):
     if document:
         host = document["host"]
         kernel = host["kernel"].split()[0]
-        text += METHOD.format(day=document["started"][:10], cpu=host["cpu"], cpus=host["cpus"], kernel=kernel)
+        method = METHOD.format(day=document["started"][:10], cpu=host["cpu"], cpus=host["cpus"], kernel=kernel)
+        text += f"\n{textwrap.fill(method.strip(), 104)}\n"
     else:
         text += NO_FIGURES
     for heading, content in (sections(document) if document else {}).items():
