@@ -184,7 +184,7 @@ def findings(results):
         f"way."
     )
     return "\n".join(
-        textwrap.fill(f"{nth}. {text}", 104, subsequent_indent="   ") for nth, text in enumerate(texts, 1)
+        textwrap.fill(f"{nth}. {text}", 104, subsequent_indent="   ", break_on_hyphens=False) for nth, text in enumerate(texts, 1)
     )
 
 
