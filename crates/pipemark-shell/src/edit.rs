@@ -183,7 +183,8 @@ impl<'s> Edits<'s> {
         let (program, wrappers) = program_after_wrappers(&command.words).ok_or(ANOTHER)?;
         let outer = || command.words[..program].iter().filter_map(|word| word.value.as_deref());
         let assigned = |word: &[u8]| word.starts_with(format!("{name}=").as_bytes());
-        if wrappers.iter().any(|wrapper| ["sudo", "doas"].contains(&wrapper.name.as_str()))
+        // bash knows its keyword time only without assignments before it.
+        if wrappers.iter().any(|wrapper| ["sudo", "doas", "time", "exec"].contains(&wrapper.name.as_str()))
             || wrappers.iter().any(|wrapper| wrapper.name == "env")
                 && outer().any(|word| word.starts_with(b"-") || assigned(word))
         {

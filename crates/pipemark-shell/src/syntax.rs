@@ -347,17 +347,22 @@ impl Script {
     }
 
     /// Whether a command of this name may be something else than the program: a function that the text defines, or
-    /// what an alias, or another text that it executes, defines.
+    /// what an alias, or another text that it executes, defines. A stage among others can't define anything for them.
     pub fn may_redefine(&self, name: &[u8]) -> bool {
-        const DEFINING: [&[u8]; 6] = [b"alias", b".", b"source", b"eval", b"hash", b"enable"];
+        const DEFINING: [&[u8]; 7] = [b"alias", b".", b"source", b"eval", b"hash", b"enable", b"trap"];
+        const PREFIXES: [&[u8]; 3] = [b"command", b"builtin", b"-p"];
         self.stages().into_iter().any(|(pipeline, at)| match &pipeline.stages[at].command {
             StageCommand::Compound(Compound { kind: CompoundKind::Function, words, .. }) => {
                 words.iter().any(|word| word.value.as_deref().is_none_or(|own| own == name))
             }
             StageCommand::Compound(_) => false,
             StageCommand::Simple(simple) => {
-                let program = simple.words.first().and_then(|word| word.value.as_deref());
-                program.is_some_and(|program| DEFINING.contains(&program))
+                let mut words = simple.words.iter().map(|word| word.value.as_deref());
+                match words.find(|word| word.is_none_or(|word| !PREFIXES.contains(&word))) {
+                    Some(Some(program)) => DEFINING.contains(&program),
+                    Some(None) => pipeline.stages.len() == 1,
+                    None => false,
+                }
             }
         })
     }

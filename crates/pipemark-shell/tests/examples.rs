@@ -194,10 +194,14 @@ fn a_name_may_be_defined_by_the_text() {
         "alias gzip=pigz; cat x | gzip",
         ". ./lib.sh; cat x | gzip",
         "eval \"$X\"; cat x | gzip",
+        "builtin hash -p /x gzip; cat x | gzip",
+        "command -p eval \"$X\"; cat x | gzip",
+        "trap 'gzip() { :; }' DEBUG; cat x | gzip",
+        "$X; cat x | gzip",
     ] {
         assert!(may_be(text), "{text}");
     }
-    assert!(!may_be("zip() { :; }; cat alias | gzip | echo eval"));
+    assert!(!may_be("zip() { :; }; cat alias | gzip | echo eval") && !may_be("$X a | gzip"));
 }
 
 #[test]
