@@ -73,8 +73,11 @@ fn sed_commands(script: &str) -> Option<Vec<SedCommand>> {
                     harmless_flags &= flag.is_ascii_digit() || "gpiIM".contains(flag);
                 }
             }
-            'a' | 'i' | 'c' | 'b' | 't' | 'T' | ':' | 'r' | 'R' | 'w' | 'W' => {
-                while rest.next_if(|c| *c != '\n').is_some() {}
+            'a' | 'i' | 'c' | 'r' | 'R' | 'w' | 'W' => while rest.next_if(|c| *c != '\n').is_some() {},
+            // In GNU sed, a label ends at a semicolon or a blank, and commands follow it.
+            'b' | 't' | 'T' | ':' => {
+                while rest.next_if(|c| *c == ' ').is_some() {}
+                while rest.next_if(|c| *c != ';' && !c.is_whitespace()).is_some() {}
             }
             '{' | '}' | '=' | 'd' | 'D' | 'e' | 'F' | 'g' | 'G' | 'h' | 'H' | 'l' | 'n' | 'N' | 'p' | 'P' | 'q'
             | 'Q' | 'x' | 'z' => {
@@ -186,6 +189,18 @@ fn drop_first_of_each(tokens: &mut Vec<&str>) {
     }
 }
 
+/// Words of awk after which a slash begins a regular expression.
+const BEFORE_PATTERN: [&str; 11] =
+    ["print", "printf", "return", "in", "case", "else", "do", "exit", "getline", "delete", "default"];
+
+/// Whether a slash behind a closing parenthesis may begin a regular expression that hides the rest of the program.
+fn may_be_pattern(tokens: &[String], rest: &std::iter::Peekable<std::str::Chars<'_>>) -> bool {
+    let line: String = rest.clone().take_while(|c| *c != '\n').collect();
+    let has_end = |(at, _): (usize, char)| line[at..].contains('/');
+    tokens.last().is_some_and(|last| last == ")")
+        && line.char_indices().find(|(_, c)| matches!(c, '"' | '#')).is_some_and(has_end)
+}
+
 /// Names, operators and marks of an awk program, without its strings and regular expressions; `None` if it isn't
 /// understood.
 fn awk_tokens(program: &str) -> Option<Vec<String>> {
@@ -194,8 +209,8 @@ fn awk_tokens(program: &str) -> Option<Vec<String>> {
     while let Some(c) = rest.next() {
         // A slash after a value divides; elsewhere it begins a regular expression.
         let after_value = tokens.last().is_some_and(|last| {
-            last.ends_with(|c: char| c.is_alphanumeric() || c == '_')
-                && !["print", "return", "in", "case"].contains(&last.as_str())
+            last.ends_with(|c: char| c.is_alphanumeric() || matches!(c, '_' | '.'))
+                && !BEFORE_PATTERN.contains(&last.as_str())
                 || matches!(last.as_str(), ")" | "]" | "\"" | "$")
                 || tokens.ends_with(&["+".to_owned(), "+".to_owned()])
                 || tokens.ends_with(&["-".to_owned(), "-".to_owned()])
@@ -217,6 +232,8 @@ fn awk_tokens(program: &str) -> Option<Vec<String>> {
                 delimited(&mut rest, '/', true)?;
                 tokens.push("\"".to_owned());
             }
+            // After `if (…)`, it begins a regular expression, in which quotes and marks of comments have no meaning.
+            '/' if may_be_pattern(&tokens, &rest) => return None,
             '#' => while rest.next_if(|c| *c != '\n').is_some() {},
             c if c.is_alphanumeric() || c == '_' => {
                 let mut word = String::from(c);
@@ -271,6 +288,11 @@ mod tests {
             "{ \"date\" | getline }",
             "@load \"x\"",
             "{ print \"a }",
+            // What looks like a division begins a pattern, and the other way round.
+            "{ if (0) x; else /\"/; system(\"x #\") }",
+            "{ if (1) /\"/; system(\"x #/\") }",
+            "BEGIN { a = 1./2; system(\"x\"); b = 3/4 }",
+            "{ do /\"/; while (system(\"x #\")) }",
         ] {
             assert!(!awk_only_reads(program), "{program}");
         }
@@ -325,10 +347,25 @@ mod tests {
             ":a;N;$!ba;s/\\n/,/g",
             "1!G;h;$!d",
             "2q",
+            ":a;s/x/y/;ta;b end;p;:end",
         ] {
             assert!(sed_only_reads(script), "{script}");
         }
-        for script in ["s/.*/x[/e;s/b/]/", "w out", "s/a/b/w out", "s/a/b/ge", "e date", "/x/w f", "r f", "1e"] {
+        for script in [
+            ":a;w out",
+            "b;e",
+            "ta;s/x/y/e",
+            "T x;:x;w out",
+            ":a w out",
+            "s/.*/x[/e;s/b/]/",
+            "w out",
+            "s/a/b/w out",
+            "s/a/b/ge",
+            "e date",
+            "/x/w f",
+            "r f",
+            "1e",
+        ] {
             assert!(!sed_only_reads(script), "{script}");
         }
         assert!(
