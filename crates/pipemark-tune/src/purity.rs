@@ -14,10 +14,12 @@ use pipemark_causes::scripts;
 #[serde(deny_unknown_fields, default)]
 struct PurityRow {
     names: Vec<String>,
-    values: String,
-    effects: Vec<String>,
+    any: bool,
+    options: Vec<String>,
+    whole: bool,
     needs: Vec<String>,
     operands: Option<usize>,
+    begins: Vec<String>,
     script: Option<ScriptLanguage>,
     starts: bool,
     refuses: Vec<String>,
@@ -44,25 +46,15 @@ static TABLE: LazyLock<Vec<PurityRow>> = LazyLock::new(|| {
 const SYSTEM_DIRECTORIES: [&str; 5] = ["/bin/", "/usr/bin/", "/usr/local/bin/", "/sbin/", "/usr/sbin/"];
 
 /// Variables that only change how a program works, not what it writes to.
-const HARMLESS_VARIABLES: [&str; 10] = [
-    "LANG",
-    "LANGUAGE",
-    "TZ",
-    "POSIXLY_CORRECT",
-    "COLUMNS",
-    "GREP_COLORS",
-    "TERM",
-    "OMP_NUM_THREADS",
-    "TMPDIR",
-    "NO_COLOR",
-];
+const HARMLESS_VARIABLES: [&str; 9] =
+    ["LANG", "LANGUAGE", "TZ", "COLUMNS", "GREP_COLORS", "TERM", "OMP_NUM_THREADS", "TMPDIR", "NO_COLOR"];
 
 /// Why a stage can't run again unasked, as a clause such as `tee writes out.txt`; `None` if it only reads.
 pub fn concern(stage: &TypedStage) -> Option<String> {
     let Some(command) = &stage.command else {
         return Some(format!("what '{}' does can't be seen from its text", shortened(&stage.text)));
     };
-    redirected(command).or_else(|| concern_of_command(command))
+    redirected(command).or_else(|| concern_of_command(command, false))
 }
 
 /// A target of a redirection that isn't the pipeline.
@@ -76,7 +68,8 @@ fn redirected(command: &TypedCommand) -> Option<String> {
     Some(format!("{} is redirected to {}", command.program(), elsewhere.target.text))
 }
 
-fn concern_of_command(command: &TypedCommand) -> Option<String> {
+/// The concern about a command; with `appended`, xargs adds words to it.
+fn concern_of_command(command: &TypedCommand, appended: bool) -> Option<String> {
     let name = command.program();
     let variable = command
         .variables
@@ -91,119 +84,170 @@ fn concern_of_command(command: &TypedCommand) -> Option<String> {
         !path.contains('/') || SYSTEM_DIRECTORIES.iter().any(|directory| path.strip_prefix(directory) == Some(name));
     let row = TABLE.iter().find(|row| known && row.names.iter().any(|one| one == name));
     let Some(row) = row else { return Some(format!("{} may do anything", if known { name } else { path })) };
-    row.concern(name, command.arguments())
+    row.concern(name, command.arguments(), appended)
 }
 
-/// The parts of a command line: its options and its operands, in order.
+/// The parts of a command line whose options are all known.
+#[derive(Default)]
 struct CommandParts<'a> {
-    /// Each option as it would stand alone, such as `-n` or `--output`, with its value.
-    options: Vec<(String, Option<&'a str>)>,
+    options: Vec<String>,
+    /// The options that take a value, each with it and with the word that has it.
+    values: Vec<(String, &'a str, &'a TypedWord)>,
     operands: Vec<&'a TypedWord>,
 }
 
 impl PurityRow {
-    /// Separates options from operands as getopt does. Words after the first operand are operands if `stops` is set.
-    fn parts<'a>(&self, arguments: &'a [TypedWord], stops: bool) -> CommandParts<'a> {
-        let mut parts = CommandParts { options: Vec::new(), operands: Vec::new() };
-        let mut words = arguments.iter();
+    /// Whether an option is listed; if it takes a value, the only one that it may have, empty for any.
+    fn listed(&self, option: &str) -> Option<Option<&str>> {
+        self.options.iter().find_map(|entry| match entry.split_once('=') {
+            Some((name, value)) => (name == option).then_some(Some(value)),
+            None => (entry == option).then_some(None),
+        })
+    }
+
+    /// Separates options from operands as getopt does.
+    ///
+    /// # Errors
+    /// An option that isn't listed.
+    fn parts<'a>(&self, arguments: &[&'a TypedWord]) -> Result<CommandParts<'a>, String> {
+        let mut parts = CommandParts::default();
+        let mut words = arguments.iter().copied();
         while let Some(word) = words.next() {
             let value = word.value.as_str();
-            if value == "--" {
+            if value == "--" && !self.whole {
                 parts.operands.extend(words);
                 break;
-            } else if let Some(long) = value.strip_prefix("--") {
-                let (name, value) = long.split_once('=').map_or((long, None), |(name, value)| (name, Some(value)));
-                parts.options.push((format!("--{name}"), value));
-            } else if value.len() > 1 && value.starts_with('-') {
-                for (at, letter) in value.char_indices().skip(1) {
-                    let rest = &value[at + letter.len_utf8()..];
-                    if self.values.contains(letter) {
-                        let value =
-                            if rest.is_empty() { words.next().map(|word| word.value.as_str()) } else { Some(rest) };
-                        parts.options.push((format!("-{letter}"), value));
-                        break;
-                    }
-                    parts.options.push((format!("-{letter}"), None));
-                }
-                // Some programs have long options with one dash.
-                parts.options.push((value.to_owned(), None));
-            } else {
+            }
+            if value.len() < 2 || !value.starts_with('-') {
                 parts.operands.push(word);
-                if stops {
+                if self.starts {
                     parts.operands.extend(words);
                     break;
                 }
+                continue;
+            }
+            // Each option, and what is joined to it.
+            let mut given: Vec<(String, Option<&'a str>)> = Vec::new();
+            if self.whole {
+                given.push((value.to_owned(), None));
+            } else if value.starts_with("--") {
+                let (name, joined) = value.split_once('=').map_or((value, None), |(name, joined)| (name, Some(joined)));
+                given.push((name.to_owned(), joined));
+            } else {
+                for (at, letter) in value.char_indices().skip(1) {
+                    let option = format!("-{letter}");
+                    let rest = Some(&value[at + letter.len_utf8()..]).filter(|rest| !rest.is_empty());
+                    let takes_value = matches!(self.listed(&option), Some(Some(_)));
+                    given.push((option, rest.filter(|_| takes_value)));
+                    if takes_value {
+                        break;
+                    }
+                }
+            }
+            for (option, joined) in given {
+                let Some(wanted) = self.listed(&option) else { return Err(option) };
+                if let Some(wanted) = wanted {
+                    let (value, from) = match joined {
+                        Some(joined) => (joined, word),
+                        None => words.next().map(|word| (word.value.as_str(), word)).ok_or_else(|| option.clone())?,
+                    };
+                    if !wanted.is_empty() && value != wanted {
+                        return Err(format!("{option} {value}"));
+                    }
+                    parts.values.push((option.clone(), value, from));
+                }
+                parts.options.push(option);
             }
         }
-        parts
+        Ok(parts)
     }
 
-    fn concern(&self, name: &str, arguments: &[TypedWord]) -> Option<String> {
-        let parts = self.parts(arguments, self.starts);
-        let is_free = self.effects.is_empty()
-            && self.needs.is_empty()
-            && self.operands.is_none()
-            && self.script.is_none()
-            && !self.starts
-            && self.refuses.is_empty()
-            && self.actions.is_empty();
+    /// The concern about the action, such as `archive` of git. Removes it, and the file after it.
+    fn concern_of_action(&self, name: &str, arguments: &mut Vec<&TypedWord>) -> Option<String> {
+        let at = arguments.iter().position(|word| !word.value.starts_with("--"));
+        let action = at.map_or("", |at| arguments[at].value.as_str());
+        let entry = |entry: &&String| entry.split('=').next() == Some(action);
+        let Some((at, entry)) = at.zip(self.actions.iter().find(entry)) else {
+            return Some(format!("{name} {action} may write"));
+        };
+        arguments.remove(at);
+        if let Some((_, wanted)) = entry.split_once('=') {
+            let file = (at < arguments.len()).then(|| arguments.remove(at));
+            if file.is_none_or(|file| !wanted.is_empty() && file.value != wanted) {
+                return Some(format!("{name} writes {}", file.map_or("a file", |file| file.text.as_str())));
+            }
+        }
+        None
+    }
+
+    fn concern(&self, name: &str, arguments: &[TypedWord], appended: bool) -> Option<String> {
+        if self.any {
+            return None;
+        }
+        if appended && !self.starts {
+            return Some(format!("{name} gets words from xargs, and may replace files or take them for options"));
+        }
         // An expanded word may turn out to be an option.
-        let unknown = |word: &&TypedWord| word.expands && word.text.starts_with(['$', '"', '*', '?', '[', '{']);
-        if let Some(word) = arguments.iter().take_while(|word| word.value != "--").find(unknown).filter(|_| !is_free) {
+        let unknown = |word: &&TypedWord| {
+            word.expands && word.text.starts_with(['$', '"', '\'', '`', '\\', '*', '?', '[', '{', '-'])
+        };
+        if let Some(word) = arguments.iter().take_while(|word| word.value != "--").find(unknown) {
             return Some(format!("{name} gets {}, whose value isn't known", word.text));
         }
-        // GNU programs accept abbreviations of long options.
-        let effect = parts.options.iter().find(|(option, _)| {
-            self.effects.iter().any(|effect| {
-                effect == option || option.len() > 3 && option.starts_with("--") && effect.starts_with(option.as_str())
-            })
-        });
-        if let Some((option, _)) = effect {
-            return Some(format!("{name} has the option {option}"));
+        let mut arguments: Vec<&TypedWord> = arguments.iter().collect();
+        if !self.actions.is_empty()
+            && let Some(concern) = self.concern_of_action(name, &mut arguments)
+        {
+            return Some(concern);
         }
-        let needs = |option: &String| parts.options.iter().any(|(given, _)| given == option);
+        let parts = match self.parts(&arguments) {
+            Ok(parts) => parts,
+            Err(option) => return Some(format!("{name} has the option {option}")),
+        };
+        let needs = |option: &String| parts.options.contains(option);
         if !self.needs.is_empty() && !parts.operands.is_empty() && !self.needs.iter().any(needs) {
             return Some(format!("{name} replaces {}", parts.operands[0].text));
         }
-        if self.operands.is_some_and(|most| parts.operands.len() > most) {
-            return Some(format!("{name} writes {}", parts.operands[parts.operands.len() - 1].text));
+        if let Some(most) = self.operands {
+            if parts.operands.len() > most {
+                return Some(format!("{name} writes {}", parts.operands[parts.operands.len() - 1].text));
+            }
+            if let Some(several) = parts.operands.iter().find(|word| word.expands) {
+                return Some(format!("{name} gets {}, whose value isn't known", several.text));
+            }
         }
-        let refused = arguments.iter().find(|word| {
-            let value = word.value.as_str();
-            self.refuses
-                .iter()
-                .any(|refused| value == refused || refused.ends_with('=') && value.starts_with(refused.as_str()))
-        });
-        if let Some(word) = refused {
+        let is_refused = |word: &&&TypedWord| {
+            let begins = |begin: &String| word.value.starts_with(begin.as_str());
+            self.refuses.contains(&word.value) || !self.begins.is_empty() && !self.begins.iter().any(begins)
+        };
+        if let Some(word) = parts.operands.iter().find(is_refused) {
             return Some(format!("{name} has the argument {}", word.text));
         }
-        let action = arguments.iter().find(|word| !word.value.starts_with("--")).map_or("", |word| word.value.as_str());
-        if !self.actions.is_empty() && !self.actions.iter().any(|one| one == action) {
-            return Some(format!("{name} {action} may write"));
-        }
         if self.starts {
-            return self.concern_of_started(name, &parts.operands);
+            return self.concern_of_started(name, &parts.operands, appended);
         }
         let script = self.script?;
-        let given: Vec<&str> = parts
-            .options
+        let mut scripts: Vec<(&str, bool)> = parts
+            .values
             .iter()
-            .filter(|(option, _)| ["-e", "--expression"].contains(&option.as_str()))
-            .filter_map(|(_, value)| *value)
+            .filter(|(option, _, _)| ["-e", "--expression"].contains(&option.as_str()))
+            .map(|(_, script, word)| (*script, word.expands))
             .collect();
-        let scripts = match (script, given.is_empty()) {
-            (ScriptLanguage::Sed, false) => given,
-            _ => parts.operands.first().map(|word| word.value.as_str()).into_iter().collect(),
-        };
-        let only_reads = |text: &&str| match script {
-            ScriptLanguage::Sed => scripts::sed_only_reads(text),
-            ScriptLanguage::Awk => scripts::awk_only_reads(text),
+        if scripts.is_empty() {
+            scripts.extend(parts.operands.first().map(|word| (word.value.as_str(), word.expands)));
+        }
+        let only_reads = |&(text, expands): &(&str, bool)| {
+            !expands
+                && match script {
+                    ScriptLanguage::Sed => scripts::sed_only_reads(text),
+                    ScriptLanguage::Awk => scripts::awk_only_reads(text),
+                }
         };
         (scripts.is_empty() || !scripts.iter().all(only_reads)).then(|| format!("the script of {name} may write"))
     }
 
     /// The concern about the command that this program starts.
-    fn concern_of_started(&self, name: &str, operands: &[&TypedWord]) -> Option<String> {
+    fn concern_of_started(&self, name: &str, operands: &[&TypedWord], appended: bool) -> Option<String> {
         let mut words: Vec<TypedWord> = operands.iter().map(|word| (*word).clone()).collect();
         let is_setting = |word: &TypedWord| word.value.split_once('=').is_some_and(|(name, _)| !name.contains('/'));
         let mut variables = Vec::new();
@@ -223,9 +267,9 @@ impl PurityRow {
         }
         // Without a command, xargs starts echo, and the others print something.
         if words.is_empty() {
-            return None;
+            return appended.then(|| format!("{name} starts what xargs reads"));
         }
-        concern_of_command(&TypedCommand { variables, words, redirections: Vec::new() })
+        concern_of_command(&TypedCommand { variables, words, redirections: Vec::new() }, appended || name == "xargs")
     }
 }
 
@@ -278,6 +322,15 @@ mod tests {
             "grep -- \"$x\" f",
             "tar cf - dir",
             "nice -n 5 sort",
+            "xargs cat",
+            "xargs -n1 env LC_ALL=C grep x",
+            "tar -cf - --exclude=x dir",
+            "tar tf a.tar",
+            "tail -20",
+            "sed --expression p -n",
+            "find . -type f '(' -name a -o -name b ')' -print0",
+            "openssl enc -aes-256-ctr -k x",
+            "awk '{ print ($1 + $2) / 2 }'",
         ] {
             assert_eq!(concern(text), None, "{text}");
         }
@@ -315,6 +368,33 @@ mod tests {
             ("tar xf a.tar", "tar xf"),
             ("curl http://a", "anything"),
             ("sort --compress-program=x", "--compress-program"),
+            ("xargs gzip", "gzip gets words from xargs"),
+            ("xargs -n2 uniq", "uniq gets words from xargs"),
+            ("xargs sort", "sort gets words from xargs"),
+            ("xargs nice", "nice starts what xargs reads"),
+            ("uniq dir/*", "dir/*"),
+            ("tar cf out.tar dir", "writes out.tar"),
+            ("tar -c -f out.tar dir", "-f out.tar"),
+            ("tar cf - --remove-file dir", "--remove-file"),
+            ("tar cf - --checkpoint-action exec=x dir", "--checkpoint-action"),
+            ("xz --files=list", "--files"),
+            ("zstd --filelist=list", "--filelist"),
+            ("fd -Hx rm", "-x"),
+            ("openssl enc -out=x", "-out=x"),
+            ("openssl enc --out x", "--out"),
+            ("samtools view --unoutput f a.bam", "--unoutput"),
+            ("mlr --prepipex x cat f", "--prepipex"),
+            ("csvclean f", "anything"),
+            ("xsv index f", "xsv index"),
+            ("recode u8..l1 f", "anything"),
+            ("file -C -m f", "-C"),
+            ("sed -e p --expression 'w out'", "script"),
+            ("sed ':a;w out'", "script"),
+            ("sed \"s/a/$x/\"", "isn't known"),
+            ("sed s/a/$x/", "script"),
+            ("sort -$x", "isn't known"),
+            ("mawk -W exec=f", "-W exec=f"),
+            ("POSIXLY_CORRECT=1 gzip f -c", "POSIXLY_CORRECT"),
         ] {
             let found = concern(text);
             assert!(found.as_ref().is_some_and(|found| found.contains(reason)), "{text}: {found:?}");
