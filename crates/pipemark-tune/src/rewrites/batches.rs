@@ -3,8 +3,9 @@
 use super::site::{Rewrite, Site};
 use crate::typed::{TypedWord, base};
 
-/// Programs whose output for several files is the same as for each file alone.
-const PER_FILE: [&str; 14] = [
+/// Programs whose output for several files is the same as for each file alone, if they have no options. `file` aligns
+/// columns.
+const PER_FILE: [&str; 13] = [
     "md5sum",
     "sha1sum",
     "sha224sum",
@@ -15,7 +16,6 @@ const PER_FILE: [&str; 14] = [
     "cksum",
     "cat",
     "stat",
-    "file",
     "zcat",
     "readlink",
     "xxhsum",
@@ -32,7 +32,8 @@ pub(super) fn batch_xargs(site: &Site<'_>) -> Vec<Rewrite> {
     let few =
         joined || words.get(limit + 1).is_some_and(|word| word.value.parse::<u32>().is_ok_and(|count| count < 50));
     let started = words.iter().position(|word| PER_FILE.contains(&base(&word.value)));
-    if !few || started.is_none_or(|started| started <= limit) {
+    let Some(started) = started.filter(|&started| few && started > limit) else { return Vec::new() };
+    if words[started + 1..].iter().any(|word| word.value.starts_with('-')) {
         return Vec::new();
     }
     let typed = site.pipeline.stages[site.at].text.trim();

@@ -100,7 +100,8 @@ mod tests {
             of("cat f | sort -k2 | grep 'a  b' | md5sum", "filter-before-sort").as_deref(),
             Some("cat f | grep 'a  b' | sort -k2 | md5sum")
         );
-        assert_eq!(of("sort -u -k1 | grep x", "filter-before-sort"), None);
+        assert_eq!(of("sort -u -k1 | grep x | y", "filter-before-sort"), None);
+        assert_eq!(of("cat f | sort | grep x", "filter-before-sort"), None, "its exit code");
         assert_eq!(of("cat 'a b' | wc -c", "file-instead-of-cat").as_deref(), Some("wc -c <'a b'"));
         assert_eq!(of("cat a b | wc -c", "file-instead-of-cat"), None);
     }
@@ -114,8 +115,13 @@ mod tests {
             Some("x | grep 'y  z' | wc")
         );
         assert_eq!(of("x | xargs -n 1 md5sum", "xargs-batch").as_deref(), Some("x | xargs md5sum"));
-        assert_eq!(of("x | xargs -n1 wc", "xargs-batch"), None);
-        assert_eq!(of("x | sed -n 5p", "quit-early").as_deref(), Some("x | sed -n '5p;5q'"));
+        for text in ["x | xargs -n1 wc", "x | xargs -n1 file", "x | xargs -n1 cat -n"] {
+            assert_eq!(of(text, "xargs-batch"), None, "{text}");
+        }
+        assert_eq!(of("cat f | sed -n 5p", "quit-early").as_deref(), Some("cat f | sed -n '5p;5q'"));
+        for text in ["./job | sed -n 5p", "cat f | tee g | sed -n 5p", "curl u | cat | awk NR==5"] {
+            assert_eq!(of(text, "quit-early"), None, "{text}");
+        }
         assert_eq!(of("x | sort", "sort-memory").as_deref(), Some("x | sort -S 25%"));
         assert_eq!(of("x | xargs -n 1 wc | sort", "xargs-p").as_deref(), Some("x | xargs -P $(nproc) -n 1 wc | sort"));
         assert_eq!(of("x | awk '{ print $1 }' | y", "awk-mawk").as_deref(), Some("x | mawk '{ print $1 }' | y"));
@@ -136,6 +142,11 @@ mod tests {
         assert_eq!(of("x | sort", Locale::CodePoints).len(), 1);
         assert_eq!(of("x | awk -F, '{ print $1 }'", Locale::Language).len(), 1);
         assert!(of("x | grep -i 'a.b'", Locale::Language).is_empty() && of("grep -o ä", Locale::Language).is_empty());
+        for text in ["x | grep -vi k", "x | grep -o --ignore-case k", "x | sed 's/[k]/x/I'"] {
+            assert!(of(text, Locale::CodePoints).is_empty(), "{text}");
+        }
+        assert!(of("x | sed 's/[a-z]/x/'", Locale::Language).is_empty());
+        assert_eq!(of("x | sed 's/[a-z]/x/'", Locale::CodePoints).len(), 1);
     }
 
     #[test]

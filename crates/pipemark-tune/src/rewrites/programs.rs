@@ -2,10 +2,13 @@
 
 use super::site::{Rewrite, Site, one};
 use crate::order::is_filter;
+use crate::purity::concern;
 
-/// `sed -n 5p` and `awk 'NR==5'` read on after the line.
+/// `sed -n 5p` and `awk 'NR==5'` read on after the line. What stands before them is then ended early, so it must not do
+/// anything but write to the pipe.
 pub(super) fn quit_early(site: &Site<'_>) -> Vec<Rewrite> {
-    let Some(command) = site.literal(0) else { return Vec::new() };
+    let only_writes = site.pipeline.stages[..site.at].iter().all(|stage| concern(stage).is_none());
+    let Some(command) = site.literal(0).filter(|_| only_writes) else { return Vec::new() };
     let number = |text: &str| text.parse::<u64>().ok();
     let with = match (command.program(), command.arguments()) {
         ("sed", [option, script]) if option.value == "-n" => script
@@ -39,7 +42,8 @@ pub(super) fn count_in_grep(site: &Site<'_>) -> Vec<Rewrite> {
     });
     one(found.map(|(grep, _)| {
         let with = site.with_program(grep, &format!("{} -c", grep.words[0].text));
-        site.rewrite("count-in-grep", 2, vec![with], "grep -c counts the lines itself")
+        let text = "grep -c counts the lines itself, and ends with exit code 1 if there are none";
+        site.rewrite("count-in-grep", 2, vec![with], text)
     }))
 }
 

@@ -91,11 +91,15 @@ pub(super) fn unique_in_sort(site: &Site<'_>) -> Vec<Rewrite> {
     }))
 }
 
-/// `sort | grep`: the filter first, so that less is sorted.
+/// `sort | grep`: the filter first, so that less is sorted. Not as the last stage, whose exit code says whether a line was
+/// found.
 pub(super) fn filter_before_sort(site: &Site<'_>) -> Vec<Rewrite> {
     let pair = site.literal(0).zip(site.literal(1));
     let found = pair.filter(|(sort, filter)| {
-        is_plain_sort(sort) && matches!(filter.program(), "grep" | "egrep" | "fgrep") && is_filter(filter)
+        is_plain_sort(sort)
+            && matches!(filter.program(), "grep" | "egrep" | "fgrep")
+            && is_filter(filter)
+            && !site.following(2).is_empty()
     });
     one(found.map(|(_, filter)| {
         let with = [1, 0].map(|ahead| site.pipeline.stages[site.at + ahead].text.trim().to_owned()).to_vec();

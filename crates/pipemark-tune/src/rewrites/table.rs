@@ -74,9 +74,13 @@ fn treats_bytes_as_characters(site: &Site<'_>, command: &TypedCommand) -> bool {
     let is_ascii = command.words.iter().all(|word| word.value.is_ascii());
     let values: Vec<&str> = command.arguments().iter().map(|word| word.value.as_str()).collect();
     let any = |parts: &[&str]| values.iter().any(|value| parts.iter().any(|part| value.contains(part)));
-    let matches_characters = any(&[".", "[^", "[:", "\\w", "\\W", "\\b", "\\B", "\\s", "\\S"]);
-    // Code points are in the order of their bytes.
+    // Code points are in the order of their bytes, and a range of ASCII letters has no others.
     let by_bytes = site.setting.locale == Locale::CodePoints;
+    let matches_characters =
+        any(&[".", "[^", "[:", "\\w", "\\W", "\\b", "\\B", "\\s", "\\S"]) || !by_bytes && any(&["["]);
+    let has_letter = |letters: &[char]| {
+        values.iter().any(|value| value.starts_with('-') && !value.starts_with("--") && value.contains(letters))
+    };
     match command.program() {
         "sort" => {
             let folds = values.iter().any(|value| {
@@ -88,13 +92,18 @@ fn treats_bytes_as_characters(site: &Site<'_>, command: &TypedCommand) -> bool {
                 && is_plain_sort(command)
                 && (!folds || by_bytes || !any(&["f", "d", "i"]))
         }
-        "grep" | "egrep" | "fgrep" => is_ascii && !matches_characters && !any(&["-i", "-P", "-w"]),
+        "grep" | "egrep" | "fgrep" => {
+            is_ascii
+                && !matches_characters
+                && !has_letter(&['i', 'y', 'P', 'w'])
+                && !any(&["--ignore", "--word", "--perl"])
+        }
         "awk" | "gawk" => {
             is_ascii
                 && !matches_characters
                 && !any(&["length", "substr", "index", "toupper", "tolower", "match", "%c", "FIELDWIDTHS"])
         }
-        "sed" => is_ascii && !matches_characters && !any(&["y/", "\\u", "\\l", "\\U", "\\L"]),
+        "sed" => is_ascii && !matches_characters && !any(&["y/", "\\u", "\\l", "\\U", "\\L", "I"]),
         "join" | "comm" | "uniq" => by_bytes,
         _ => false,
     }
