@@ -141,12 +141,17 @@ enum Target {
 
 impl Target {
     fn of(path: &Path) -> io::Result<Target> {
+        let is_link = fs::symlink_metadata(path).is_ok_and(|about| about.is_symlink());
+        if is_link {
+            check_link(path)?;
+        }
         match fs::metadata(path) {
             Ok(metadata) if metadata.is_dir() => Err(io::ErrorKind::IsADirectory.into()),
             Ok(metadata) if metadata.is_file() => {
                 // Checked here, because a rename would replace a write-protected file without an error.
                 check_writable(path)?;
-                Ok(Target::Replace(fs::canonicalize(path)?))
+                // What wasn't a link isn't followed if it has become one.
+                Ok(Target::Replace(if is_link { fs::canonicalize(path)? } else { path.to_owned() }))
             }
             Ok(_) => Ok(Target::WriteInto(path.to_owned())),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Target::Replace(path.to_owned())),
@@ -168,7 +173,9 @@ impl Draft {
         let directory = parent_directory(path);
         // Checked first, because tempfile's error names the temporary file, which the user doesn't know.
         rustix::fs::access(directory, rustix::fs::Access::WRITE_OK | rustix::fs::Access::EXEC_OK)?;
-        let known = fs::metadata(path).ok().map(|known| known.permissions());
+        // Not the bits by which a program runs with the rights of its owner, because this user will be the owner.
+        let permissions = |known: fs::Metadata| Permissions::from_mode(known.permissions().mode() & 0o777);
+        let known = fs::symlink_metadata(path).ok().filter(fs::Metadata::is_file).map(permissions);
         // The umask applies to this mode, as for any new file.
         let mode = Mode::from_raw_mode(0o666);
         match rustix::fs::open(directory, OFlags::TMPFILE | OFlags::WRONLY | OFlags::CLOEXEC, mode) {
@@ -228,6 +235,17 @@ fn draft_name() -> tempfile::Builder<'static, 'static> {
 /// reader.
 fn check_writable(path: &Path) -> io::Result<()> {
     rustix::fs::access(path, rustix::fs::Access::WRITE_OK).map_err(io::Error::from)
+}
+
+/// Refuses a symbolic link that another user put into a directory in which everybody may create files, as the kernel does
+/// where fs.protected_symlinks is set.
+fn check_link(path: &Path) -> io::Result<()> {
+    let (link, directory) = (fs::symlink_metadata(path)?, fs::metadata(parent_directory(path))?);
+    let is_shared = directory.mode() & 0o1002 == 0o1002;
+    if is_shared && ![rustix::process::geteuid().as_raw(), directory.uid()].contains(&link.uid()) {
+        return Err(io::Error::new(io::ErrorKind::PermissionDenied, "it is a symbolic link of another user"));
+    }
+    Ok(())
 }
 
 fn write_file(path: &Path, content: &[u8], syncs: bool) -> io::Result<()> {
@@ -299,6 +317,31 @@ mod tests {
         assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
         assert_eq!(fs::read_to_string(&file).unwrap(), "new");
         assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
+    }
+
+    #[test]
+    fn links_of_others_and_bits_of_programs_are_not_kept() {
+        let directory = tempfile::tempdir().unwrap();
+        let program = directory.path().join("program");
+        fs::write(&program, "old").unwrap();
+        fs::set_permissions(&program, Permissions::from_mode(0o6755)).unwrap();
+        Destination::File(program.clone()).write("JSON", Ok("new".to_owned())).unwrap();
+        assert_eq!(fs::metadata(&program).unwrap().permissions().mode() & 0o7777, 0o755);
+        let (file, link) = (directory.path().join("file"), directory.path().join("link"));
+        fs::write(&file, "old").unwrap();
+        std::os::unix::fs::symlink(&file, &link).unwrap();
+        if std::os::unix::fs::lchown(&link, Some(65534), None).is_err() {
+            return; // Only root can make a link of another user.
+        }
+        let write = |text: &str| Destination::File(link.clone()).write("JSON", Ok(text.to_owned()));
+        write("new").unwrap();
+        fs::set_permissions(directory.path(), Permissions::from_mode(0o1777)).unwrap();
+        let error = write("newest").unwrap_err().to_string();
+        assert!(error.contains("a symbolic link of another user"), "{error}");
+        assert!(Destination::File(link.clone()).check("JSON").is_err());
+        std::os::unix::fs::lchown(&link, Some(rustix::process::geteuid().as_raw()), None).unwrap();
+        write("newest").unwrap();
+        assert_eq!(fs::read_to_string(&file).unwrap(), "newest");
     }
 
     #[test]
