@@ -88,6 +88,22 @@ class Errors(unittest.TestCase):
         with self.assertRaises(TypeError):
             pipemark.why()
 
+    def test_a_pipeline_is_never_an_option(self):
+        own = os.environ["PIPEMARK"]
+        with tempfile.TemporaryDirectory() as directory:
+            log, program = Path(directory) / "words", Path(directory) / "program"
+            program.write_text("#!/bin/sh\nprintf '%s\\n' \"$@\" >{}\nexit 2\n".format(log))
+            program.chmod(0o755)
+            os.environ["PIPEMARK"] = str(program)
+            try:
+                for call in pipemark.why, pipemark.tune, pipemark.ab:
+                    with self.assertRaises(pipemark.UsageError):
+                        call("--yes | cat")
+                    words = [word.strip() for word in log.read_text().splitlines()]
+                    self.assertEqual(words[-2:], ["--", "--yes | cat"])
+            finally:
+                os.environ["PIPEMARK"] = own
+
     def test_a_missing_program_is_named(self):
         own = os.environ["PIPEMARK"]
         os.environ["PIPEMARK"] = "/nonexistent/pipemark"

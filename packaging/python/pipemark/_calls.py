@@ -118,7 +118,7 @@ def tune(
     Times are texts such as ``"1min"``. ``yes`` runs the pipeline repeatedly, whatever it changes.
     """
     flags = _flags({"budget": budget, "prepare": prepare, "threshold": threshold, "shell": shell, "yes": yes})
-    raw, _ = _run(["tune", *flags, *options, pipeline], stdin, show)
+    raw, _ = _run(["tune", *flags, *options, "--", pipeline], stdin, show)
     return replace(decode(Tune, raw), raw=raw)
 
 
