@@ -40,7 +40,8 @@ PIPELINES = {
     "source sleeps": "{py} 'while True: os.write(1, b\"x\" * 99); time.sleep(0.02)' {file} | cat | cat",
     "sink sleeps": "yes | cat | {py} 'while os.read(0, 4096): time.sleep(0.02)' {file}",
     # Each looks like a process that waits for itself, but a timer or a signal will end the wait.
-    "alarm": "yes | {py} 'signal.signal(signal.SIGALRM, lambda *_: None); signal.setitimer(0, 0.4, 0.4)\n"
+    # One that handles errors of its own code, as runtimes do, isn't a runtime for that.
+    "alarm": "yes | {py} 'import faulthandler; faulthandler.enable(); signal.signal(signal.SIGALRM, lambda *_: None); signal.setitimer(0, 0.4, 0.4)\n"
     "own = os.pipe()\nwhile True: os.read(own[0], 1)' {file} | cat",
     "handler": "yes | {py} 'signal.signal(signal.SIGUSR1, lambda *_: None)\nown = os.pipe()\nos.read(own[0], 1)' {file} | cat",
     # The writer has locked the file and waits for its reader, which has the file open and sleeps.

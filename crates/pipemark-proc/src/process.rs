@@ -561,20 +561,27 @@ fn low_priority_in(stat: &str) -> Option<String> {
 }
 
 /// Whether a signal or a timer may interrupt a process's wait: it handles a signal that timers or other programs send,
-/// or has a timer. The handlers of a runtime that handles SIGSEGV too, as Java's and Go's do, don't count.
+/// or has a timer. Signals of other programs don't count for a runtime that handles SIGSEGV too, as Java's does, nor any
+/// signal for one that handles nearly all of them, as Go's does.
 pub fn may_be_interrupted(process: &Process) -> bool {
+    let status = text(format!("/proc/{}/status", process.files_of)).unwrap_or_default();
+    let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:"));
+    let caught = caught.and_then(|caught| u64::from_str_radix(caught.trim(), 16).ok()).unwrap_or(0);
+    let has_timer = || text(format!("/proc/{}/timers", process.pid)).is_ok_and(|timers| !timers.is_empty());
+    handlers_may_interrupt(caught) || has_timer()
+}
+
+/// Whether a process that handles these signals may be interrupted in a wait. `caught` has a bit for each signal.
+fn handlers_may_interrupt(caught: u64) -> bool {
     const BY_TIMER: [i32; 4] = [libc::SIGALRM, libc::SIGVTALRM, libc::SIGPROF, libc::SIGIO];
     const BY_OTHERS: [i32; 2] = [libc::SIGUSR1, libc::SIGUSR2];
     /// The first real-time signal that the C library leaves to programs.
     const FIRST_REAL_TIME: i32 = 34;
-    let status = text(format!("/proc/{}/status", process.files_of)).unwrap_or_default();
-    let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:"));
-    let caught = caught.and_then(|caught| u64::from_str_radix(caught.trim(), 16).ok()).unwrap_or(0);
+    const NEARLY_ALL: u32 = 24;
     let catches = |signal: i32| caught >> (signal - 1) & 1 == 1;
-    let by_timer = BY_TIMER.into_iter().any(catches);
+    let by_timer = BY_TIMER.into_iter().any(catches) && caught.count_ones() < NEARLY_ALL;
     let by_others = BY_OTHERS.into_iter().any(catches) || (FIRST_REAL_TIME..=64).any(catches);
-    let has_timer = || text(format!("/proc/{}/timers", process.pid)).is_ok_and(|timers| !timers.is_empty());
-    !catches(libc::SIGSEGV) && (by_timer || by_others) || has_timer()
+    by_timer || by_others && !catches(libc::SIGSEGV)
 }
 
 /// Whether a process waits because its control group is frozen. False if the kernel hides the functions in which
@@ -678,6 +685,21 @@ mod tests {
         assert!(!IoCounts { wrote: 81, ..counts }.are_wakeups());
         let data = counts.since(begin).without_wakeups();
         assert_eq!(data, IoCounts { read: 920, wrote: 0, reads: 0, writes: 0 });
+    }
+
+    #[test]
+    fn signals_that_interrupt_a_wait_are_told_from_those_of_runtimes() {
+        let catches = |signals: &[i32]| {
+            handlers_may_interrupt(signals.iter().fold(0, |caught, signal| caught | 1 << (signal - 1)))
+        };
+        use libc::{SIGALRM, SIGBUS, SIGFPE, SIGILL, SIGINT, SIGSEGV, SIGTERM, SIGUSR1, SIGUSR2};
+        assert!(catches(&[SIGALRM]) && catches(&[SIGUSR1]) && catches(&[40]) && !catches(&[SIGINT, SIGTERM]));
+        // Python's faulthandler handles errors too.
+        assert!(catches(&[SIGALRM, SIGSEGV, SIGBUS, SIGFPE, SIGILL]));
+        // Java suspends its threads by SIGUSR2, and Go handles every signal.
+        assert!(!catches(&[SIGUSR2, SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTERM]));
+        let go: Vec<i32> = (1..=64).filter(|signal| ![9, 19, 32, 33].contains(signal)).collect();
+        assert!(!catches(&go));
     }
 
     #[test]
