@@ -193,6 +193,9 @@ fn experiment(options: &TuneOptions, text: &str, keep: KeepExperiments<'_>) -> V
         ),
     })?;
     end_on_interrupt(interrupt);
+    if own.shell.is_none() {
+        measured.notes.extend(shell_note(&std::env::var("SHELL").unwrap_or_default()));
+    }
     if let Some(recorded) = &recorded {
         measured.notes.splice(0..0, recorded.notes.iter().cloned());
     }
@@ -395,6 +398,16 @@ fn own_shell() -> Shell {
     if crate::typed::base(&shell) == "bash" { Shell::Bash } else { Shell::Sh }
 }
 
+/// What a user whose `$SHELL` reads commands in another way than sh should know.
+fn shell_note(shell: &str) -> Option<String> {
+    let name = crate::typed::base(shell);
+    let is_like_sh = name.is_empty() || Dialect::of_shell(name).is_ok();
+    (!is_like_sh).then(|| {
+        let name = pipemark_model::neutral(name);
+        format!("sh ran the pipeline, and the commands here are for sh; {name} may read them in another way")
+    })
+}
+
 /// Whether a program is in a directory of PATH.
 fn is_installed(program: &str) -> bool {
     let path = std::env::var_os("PATH").unwrap_or_default();
@@ -407,4 +420,18 @@ fn is_gawk() -> bool {
     let found = std::env::split_paths(&path).map(|directory| directory.join("awk")).find(|path| path.is_file());
     let real = found.and_then(|path| path.canonicalize().ok());
     real.and_then(|path| Some(path.file_name()?.to_string_lossy().starts_with("gawk"))).unwrap_or(false)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn users_of_other_shells_are_told_for_which_shell_commands_are() {
+        assert!(["", "/bin/sh", "/usr/bin/bash", "dash"].iter().all(|shell| shell_note(shell).is_none()));
+        for shell in ["/usr/bin/zsh", "fish", "/bin/ksh"] {
+            let note = shell_note(shell).unwrap();
+            assert!(note.contains("for sh") && note.contains(crate::typed::base(shell)), "{note}");
+        }
+    }
 }
