@@ -7,6 +7,7 @@ use pipemark_shell::{
 
 use crate::figures::PipelineFigures;
 use crate::programs::base;
+use crate::proof::{pieces_count_after, uses_exit_codes};
 use crate::report::StageFigures;
 
 /// Said of commands that weren't typed.
@@ -106,12 +107,17 @@ pub fn edited(
     Some(PastedCommand { text: edits.apply().ok()?.to_paste().ok()?, remark })
 }
 
-/// The pipeline with another stage between two.
+/// The pipeline with a stage of pipemark between two. `None` if the exit codes of all stages count.
 pub fn with_stage_between(figures: &PipelineFigures, from: usize, to: usize, stage: &str) -> Option<PastedCommand> {
     let (script, remark) = script(figures)?;
+    let may_be_another = figures.functions.iter().any(|name| name == "pipemark") || script.may_redefine(b"pipemark");
+    if may_be_another || uses_exit_codes(&script) {
+        return None;
+    }
     let found = find(figures, &script);
     let [from, to] = [found.get(from.checked_sub(1)?)?.as_ref()?, found.get(to.checked_sub(1)?)?.as_ref()?];
-    let is_next = std::ptr::eq(from.pipeline, to.pipeline) && to.place == from.place + 1;
+    let is_next =
+        std::ptr::eq(from.pipeline, to.pipeline) && to.place == from.place + 1 && !pieces_count_after(&script, from);
     let mut edits = Edits::new(&script);
     edits.insert_stage(from.pipeline, from.place, stage).ok().filter(|()| is_next)?;
     Some(PastedCommand { text: edits.apply().ok()?.to_paste().ok()?, remark })

@@ -58,15 +58,17 @@ pub fn own() -> Vec<u8> {
 }
 
 /// Those of the names that an environment defines as functions of bash (`export -f`); all of them if bash reads a file before
-/// each script, which may define any.
+/// each script, which may define any, or if it begins with options by which the exit code depends on each stage.
 pub fn functions<'n>(names: impl Iterator<Item = &'n str>, environment: &[u8]) -> Vec<String> {
     let is_set = |variable: &str| {
         let mut entries = environment.split(|&byte| byte == 0);
         let value = |entry: &[u8]| entry.strip_prefix(variable.as_bytes())?.strip_prefix(b"=").map(<[u8]>::is_empty);
         entries.any(|entry| value(entry) == Some(false))
     };
-    let reads_a_file = is_set("BASH_ENV");
-    let is_function = |name: &&str| reads_a_file || is_set(&format!("BASH_FUNC_{name}%%"));
+    let is_option =
+        |entry: &[u8]| entry.starts_with(b"SHELLOPTS=") && entry.windows(8).any(|bytes| bytes == b"pipefail");
+    let is_unknown = is_set("BASH_ENV") || environment.split(|&byte| byte == 0).any(is_option);
+    let is_function = |name: &&str| is_unknown || is_set(&format!("BASH_FUNC_{name}%%"));
     let found: BTreeSet<&str> = names.filter(is_function).collect();
     found.into_iter().map(str::to_owned).collect()
 }

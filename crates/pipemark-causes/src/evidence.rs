@@ -23,7 +23,8 @@ pub struct PipelineEvidence {
     /// The shell that runs the pipeline or, if pipemark didn't start it, the user's shell; empty if unknown.
     #[serde(default)]
     pub shell: String,
-    /// The stages whose names are those of functions in the environment. A shell runs these instead of the programs.
+    /// The stages whose names are those of functions in the environment, which a shell runs instead of the programs, or of a
+    /// program of many names, such as busybox.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub functions: Vec<String>,
     /// Whether pipemark started the pipeline, so that nothing happened before sampling began.

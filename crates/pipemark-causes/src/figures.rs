@@ -41,7 +41,7 @@ pub struct PipelineFigures {
     pub typed_elsewhere: bool,
     /// The shell that runs the pipeline or, if nobody typed it here, the user's shell; empty if unknown.
     pub shell: String,
-    /// Names of functions in the environment, which a shell runs instead of programs.
+    /// Names of functions in the environment, which a shell runs instead of programs, and of programs such as busybox.
     pub functions: Vec<String>,
 }
 

@@ -1,6 +1,6 @@
 //! Whether a remedy's command is known to do what the command as typed does. Pure.
 
-use pipemark_shell::{FoundCommand, Script, Word, program_after_wrappers};
+use pipemark_shell::{FoundCommand, Pipeline, Script, SimpleCommand, Word, program_after_wrappers};
 
 use crate::cause::CauseName;
 use crate::environment::{self, with_variables};
@@ -24,13 +24,34 @@ const OF_NEW_PROGRAMS: [&str; 3] = ["PIGZ", "LBZIP2", "MAWK_LONG_OPTIONS"];
 /// Programs that may limit the memory of what they start.
 const LIMITING: [&str; 4] = ["ulimit", "prlimit", "systemd-run", "cgexec"];
 
+/// Programs that treat each piece that they read as a message.
+const OF_MESSAGES: [&str; 5] = ["nc", "ncat", "netcat", "socat", "socat1"];
+
+/// Operands of dd that don't depend on the sizes of the pieces that it reads.
+const WITHOUT_COUNTS: [&str; 6] = ["bs=", "ibs=", "obs=", "if=", "of=", "status="];
+
+/// Devices to and from which sizes of pieces don't matter; others may have records or messages, as /dev/udp has.
+const PLAIN_DEVICES: [&str; 10] = [
+    "/dev/null",
+    "/dev/zero",
+    "/dev/full",
+    "/dev/random",
+    "/dev/urandom",
+    "/dev/stdin",
+    "/dev/stdout",
+    "/dev/stderr",
+    "/dev/fd/",
+    "/dev/shm/",
+];
+
 /// Options of sort that need input which is sorted in the same way.
 const NEED_ORDER: [&str; 6] = ["-c", "-C", "-m", "--check", "--merge", "--files0-from"];
 
 /// The functions that bash takes from an environment, of the names of these stages and of the programs that remedies
 /// start.
 pub fn functions<'s>(stages: impl Iterator<Item = &'s str>, environment: &[u8]) -> Vec<String> {
-    environment::functions(stages.chain(TABLE.iter().flat_map(RemedyRow::new_programs)), environment)
+    let of_remedies = TABLE.iter().flat_map(RemedyRow::new_programs).chain(std::iter::once("pipemark"));
+    environment::functions(stages.chain(of_remedies), environment)
 }
 
 impl RemedyRow {
@@ -53,6 +74,10 @@ impl RemedyRow {
         let is_follower = |one: &StageFigures| {
             self.followers.contains(&one.name) && !(one.name == "sort" && has_option(&one.words, &NEED_ORDER))
         };
+        // Programs that answer each other through a loop of pipes need each piece at once.
+        if self.changes_calls() && is_in_loop(stage.number, figures) {
+            return false;
+        }
         let mut later = figures.stages.iter().filter(|one| one.number > stage.number);
         if !self.followers.is_empty() && !later.all(is_follower) {
             return false;
@@ -75,6 +100,7 @@ impl RemedyRow {
             if given.is_empty() { operands.first().copied().into_iter().collect() } else { given }
         };
         (self.operands.is_empty() || operands.iter().all(is_allowed))
+            && !(self.one_file && operands.len() > 1)
             && (self.first.is_empty()
                 || operands.first().is_some_and(|first| self.first.iter().any(|one| one == first)))
             && (!self.filter || writes)
@@ -94,10 +120,19 @@ impl RemedyRow {
             return false;
         }
         let wrappers = program_after_wrappers(&simple.words).map_or_else(Vec::new, |(_, wrappers)| wrappers);
-        // What a killed program holds in its buffer is lost, and with pipefail a writer's signal is the exit code.
+        // What a killed program holds in its buffer is lost.
         let is_killed = wrappers.iter().any(|wrapper| wrapper.name == "timeout");
-        let has_pipefail = script.text().windows(8).any(|bytes| bytes == b"pipefail");
-        if self.changes_calls() && (is_killed || has_pipefail) {
+        if self.changes_calls() && (is_killed || uses_exit_codes(script)) {
+            return false;
+        }
+        if (self.changes_calls() || self.replaces_program()) && uses_devices(script) {
+            return false;
+        }
+        if self.changes_calls() && pieces_count_after(script, found) {
+            return false;
+        }
+        // Another pipeline may need what this one writes in the same order.
+        if !self.followers.is_empty() && !is_all(script, found.pipeline) {
             return false;
         }
         if self.memory && script.program_names().iter().any(|name| LIMITING.contains(name)) {
@@ -107,8 +142,11 @@ impl RemedyRow {
         if new.peek().is_none() {
             return true;
         }
-        let sets_path = script.text().windows(5).any(|bytes| bytes == b"PATH=");
-        !sets_path
+        let has = |text: &[u8]| contains(script, text);
+        // With other separators of words, the number of CPUs may be several words.
+        let splits = self.command.contains("$(nproc)") && has(b"IFS");
+        !has(b"PATH")
+            && !splits
             && wrappers.iter().all(|wrapper| NEUTRAL_WRAPPERS.contains(&wrapper.name.as_str()))
             && new
                 .all(|name| !script.may_redefine(name.as_bytes()) && functions.iter().all(|function| function != name))
@@ -164,6 +202,62 @@ fn is_number(word: &str) -> bool {
     letters.bytes().filter(u8::is_ascii_digit).count() > 1
 }
 
+/// Whether what a stage writes comes back to it through pipes.
+fn is_in_loop(stage: usize, figures: &PipelineFigures) -> bool {
+    let (mut reached, mut at) = (vec![stage], 0);
+    while let Some(&from) = reached.get(at) {
+        for pipe in figures.pipes.iter().filter(|pipe| pipe.from == from) {
+            if pipe.to == stage {
+                return true;
+            }
+            if !reached.contains(&pipe.to) {
+                reached.push(pipe.to);
+            }
+        }
+        at += 1;
+    }
+    false
+}
+
+fn contains(script: &Script, part: &[u8]) -> bool {
+    script.text().windows(part.len()).any(|bytes| bytes == part)
+}
+
+/// Whether the exit codes of all stages count: a writer whose reader has left ends by a signal.
+pub(crate) fn uses_exit_codes(script: &Script) -> bool {
+    contains(script, b"pipefail") || contains(script, b"PIPESTATUS")
+}
+
+/// Whether the text consists of this pipeline.
+fn is_all(script: &Script, pipeline: &Pipeline) -> bool {
+    script.pipeline().is_some_and(|whole| std::ptr::eq(whole, pipeline))
+}
+
+/// Whether a redirection names a device that may have records or messages.
+fn uses_devices(script: &Script) -> bool {
+    let is_plain = |name: &str| {
+        PLAIN_DEVICES.iter().any(|plain| name == *plain || plain.ends_with('/') && name.starts_with(plain))
+    };
+    let is_device = |target: &Word| target.as_str().is_some_and(|name| name.starts_with("/dev/") && !is_plain(name));
+    let stages = script.stages().into_iter().map(|(pipeline, at)| &pipeline.stages[at]);
+    stages.flat_map(|stage| &stage.redirections).any(|one| is_device(&one.target))
+}
+
+/// Whether a command behind another depends on the sizes of the pieces that it reads.
+pub(crate) fn pieces_count_after(script: &Script, found: &FoundCommand<'_>) -> bool {
+    let end = found.stage().span.end;
+    script.commands().into_iter().filter(|command| command.span.start >= end).any(depends_on_pieces)
+}
+
+/// Whether what a command does depends on the sizes of the pieces that it reads.
+fn depends_on_pieces(command: &SimpleCommand) -> bool {
+    let Some((at, _)) = program_after_wrappers(&command.words) else { return false };
+    let name = command.words[at].as_str().map_or("", crate::programs::base);
+    let is_plain =
+        |word: &Word| word.as_str().is_some_and(|word| WITHOUT_COUNTS.iter().any(|one| word.starts_with(one)));
+    OF_MESSAGES.contains(&name) || name == "dd" && !command.words[at + 1..].iter().all(is_plain)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -173,6 +267,8 @@ mod tests {
         let of = |environment: &[u8]| functions(std::iter::once("sort"), environment);
         assert_eq!(of(b"BASH_FUNC_igzip%%=() { :\n}\0BASH_FUNC_x%%=() { :\n}\0BASH_ENV="), ["igzip"]);
         assert_eq!(of(b"BASH_FUNC_sort%%=() { :\n}"), ["sort"]);
+        assert!(of(b"SHELLOPTS=braceexpand:hashall").is_empty());
+        assert_eq!(of(b"SHELLOPTS=braceexpand:pipefail"), of(b"BASH_ENV=/etc/rc"));
         let all = of(b"BASH_ENV=/etc/rc");
         for name in ["awk", "env", "igzip", "lbzip2", "mawk", "nproc", "pigz", "sort", "stdbuf"] {
             assert!(all.iter().any(|one| one == name), "{name}");

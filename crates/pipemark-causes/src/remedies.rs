@@ -632,6 +632,10 @@ mod tests {
             figures.functions = vec!["sed".to_owned()];
         });
         assert_eq!((exported[0].id.as_str(), exported[0].command.as_str()), ("sed-no-unbuffered", ""));
+        let in_loop = found("sed -u s/1/2/", "small", |figures| {
+            figures.pipes.push(PipeFigures { number: 2, from: 2, to: 1, ..figures.pipes[0].clone() });
+        });
+        assert_eq!((in_loop[0].id.as_str(), in_loop[0].command.as_str()), ("sed-no-unbuffered", ""));
         // Another program of that name, or options of another program.
         for (words, cause, typed) in [
             ("gzip -dc", "computing", "igzip() { cat; }; s0 | gzip -dc | s2"),
@@ -659,6 +663,16 @@ mod tests {
             ("grep --exclude-dir --line-buffered -r 7", "small", "s0 | grep --exclude-dir --line-buffered -r 7 | s2"),
             ("gawk { print $1 }", "computing", "s0 | gawk '{ print $1 }' | s2"),
             ("ssh -o ciphers=x h", "computing", "s0 | ssh -o ciphers=x h | s2"),
+            ("grep --line-buffered 7", "small", "s0 | grep --line-buffered 7 >/dev/udp/h/9"),
+            ("grep --line-buffered 7", "small", "s0 | grep --line-buffered 7 | nc -u h 9"),
+            ("grep --line-buffered 7", "small", "s0 | grep --line-buffered 7 | tee f | socat - UDP:h:9"),
+            ("grep --line-buffered 7", "small", "s0 | grep --line-buffered 7 | dd bs=64k count=5"),
+            ("dd bs=512", "small", "s0 | dd bs=512 </dev/st0 | s2"),
+            ("gzip -dc", "computing", "command hash -p /bin/true igzip; s0 | gzip -dc | s2"),
+            ("gzip -dc", "computing", "trap 'igzip() { cat; }' DEBUG; s0 | gzip -dc | s2"),
+            ("gzip -dc", "computing", "$E 'igzip() { cat; }'; s0 | gzip -dc | s2"),
+            ("gzip -dc", "computing", "PATH+=:/p; s0 | gzip -dc | s2"),
+            ("gzip -dc", "computing", "read PATH; s0 | gzip -dc | s2"),
         ] {
             assert_eq!(command(words, cause, typed), "", "{typed}");
         }
@@ -806,6 +820,7 @@ mod tests {
         let locale = before("uniq");
         assert_eq!(locale.command, "zcat 'a b.gz' | LC_ALL=C sort -k '2' | uniq");
         assert_eq!(before("join").command, "", "its other input is sorted by the language's rules");
+        assert_eq!(before("uniq >a; comm a b").command, "", "so is b");
         assert!(locale.text.contains("the output changes: lines are sorted by"), "{}", locale.text);
     }
 }

@@ -26,6 +26,8 @@ pub struct RemedyRow {
     #[serde(default)]
     pub(crate) operands: Vec<String>,
     #[serde(default)]
+    pub(crate) one_file: bool,
+    #[serde(default)]
     pub(crate) first: Vec<String>,
     #[serde(default)]
     pub(crate) experiment: bool,

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use pipemark_shell::{Dialect, Edits, FoundCommand, Script, program_after_wrappers};
+use pipemark_shell::{Dialect, Edits, FoundCommand, Pipeline, Script, program_after_wrappers};
 
 use crate::cause::CauseName;
 use crate::environment;
@@ -118,9 +118,10 @@ fn fitting(command: &CommandAsTyped<'_>, is_wanted: impl Fn(&RemedyRow) -> bool)
     remedies.filter(|remedy| known.insert(remedy.command.clone())).collect()
 }
 
-/// The plain command that a text consists of.
+/// The plain command that a text consists of. Behind a pipe, `time` isn't the keyword that it is at the beginning.
 fn single_command(script: &Script) -> Option<FoundCommand<'_>> {
-    let pipeline = script.pipeline().filter(|pipeline| pipeline.stages.len() == 1)?;
+    let is_single = |pipeline: &&Pipeline| pipeline.stages.len() == 1 && !pipeline.timed && !pipeline.negated;
+    let pipeline = script.pipeline().filter(is_single)?;
     let simple = pipeline.stages[0].simple().filter(|simple| !simple.in_backquotes)?;
     let (program, _) = program_after_wrappers(&simple.words)?;
     Some(FoundCommand { pipeline, place: 0, simple, program })

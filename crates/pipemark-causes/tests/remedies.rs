@@ -43,8 +43,30 @@ fn make_files(directory: &Path) {
         fs::write(directory.join(name), content).unwrap();
     }
     let make = "LC_ALL=C.UTF-8 sort words >sorted; gzip -k words; cp words.gz words.z; bzip2 -k words; xz -k words; zstd -q words
-        tar czf words.tgz few words; tar cJf words.txz few words; mkdir dir; cp words.gz dir; chmod 444 *";
+        tar czf words.tgz few words; tar cJf words.txz few words; mkdir dir dir.gz; cp words.gz dir
+        cat words.gz words.gz >multi.gz; (cat words.gz; head -c 512 /dev/zero) >padded.gz; ln -s words.gz link.gz
+        cat words.bz2 words.bz2 >multi.bz2; (cat words.bz2; head -c 512 /dev/zero) >padded.bz2; ln -s words.bz2 link.bz2
+        cat words.xz words.xz >multi.xz; (cat words.xz; head -c 512 /dev/zero) >padded.xz; ln -s words.xz link.xz
+        xz --block-size=20k -T2 -c words >blocks.xz; head -c 5000 blocks.xz >cut-blocks.xz; head -c 2000 words.xz >cut.xz
+        (head -c 3000 blocks.xz; echo x; tail -c +3003 blocks.xz) >changed.xz; xz --format=lzma -c words >words.lzma
+        for name in empty empty.gz empty.bz2 empty.xz; do : >$name; done; ln -s words link; ln words hard
+        for name in words.zz words.taz words-z; do cp words $name; done; chmod 444 $(find . -type f)";
     assert!(in_bash(directory, make).status.success());
+    for (name, members) in [("header.gz", 1), ("blocks.gz", 3)] {
+        fs::write(directory.join(name), with_header(directory, members)).unwrap();
+    }
+}
+
+/// A gzip file whose members have each optional field of the format: extra fields, a name, a comment.
+fn with_header(directory: &Path, members: usize) -> Vec<u8> {
+    let plain = fs::read(directory.join("multi.gz")).unwrap();
+    // `gzip -k` writes the flag of a name, six bytes, and the name.
+    let end = 10 + plain[10..].iter().position(|&byte| byte == 0).unwrap() + 1;
+    let body = &plain[end..plain.len() / 2];
+    let flags = 4 | 8 | 16;
+    let head =
+        [&[0x1f, 0x8b, 8, flags, 0, 0, 0, 0, 0, 3, 6, 0][..], b"BC\x02\0\xff\x7f", b"name\0", b"comment\0"].concat();
+    [head, body.to_vec()].concat().repeat(members)
 }
 
 /// Runs a command in bash, for at most ten seconds.

@@ -4,7 +4,7 @@ use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use crate::process::{Process, text};
 
@@ -41,10 +41,14 @@ impl Process {
         if name.as_os_str().as_bytes().contains(&b'/') {
             return is(name);
         }
-        let path = std::env::var_os("PATH").unwrap_or_default();
-        let first = std::env::split_paths(&path).map(|directory| directory.join(name)).find(|file| is_executable(file));
-        first.is_some_and(|file| is(&file))
+        found_by_shell(name).is_some_and(|file| is(&file))
     }
+}
+
+/// The program that a shell here runs by this name; `None` if there is none.
+pub fn found_by_shell(name: impl AsRef<Path>) -> Option<PathBuf> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&path).map(|directory| directory.join(name.as_ref())).find(|file| is_executable(file))
 }
 
 /// Whether a file can be executed by someone.
@@ -68,10 +72,8 @@ mod tests {
             child.wait().unwrap();
             runs
         };
-        let path = std::env::var_os("PATH").unwrap();
-        let sleep =
-            std::env::split_paths(&path).map(|directory| directory.join("sleep")).find(|file| is_executable(file));
-        let sleep = sleep.unwrap().into_os_string().into_string().unwrap();
+        let sleep = found_by_shell("sleep").unwrap().into_os_string().into_string().unwrap();
+        assert_eq!(found_by_shell("no-such-program"), None);
         assert_eq!(runs("sleep", "sleep", "sleep"), (true, true));
         assert_eq!(runs("sleep", &sleep, &sleep), (true, true));
         for name in ["rm", "/bin/rm", "./sleep", "no-such-program", "", "/", "../sleep"] {

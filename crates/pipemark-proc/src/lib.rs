@@ -10,7 +10,7 @@ pub mod call;
 pub mod capacity;
 pub mod connections;
 pub mod control_group;
-mod identity;
+pub mod identity;
 pub mod language;
 pub mod locks;
 pub mod process;

@@ -29,6 +29,17 @@ pub fn exact_arguments(process: &Process, words: &[String], is_typed: bool) -> O
     (!are_equal).then(|| arguments.into_iter().map(ExactText).collect())
 }
 
+/// Whether a process runs a program of many names, such as busybox under the name of grep.
+pub fn has_many_names(pid: u32) -> bool {
+    const MANY: [&str; 4] = ["busybox", "toybox", "coreutils", "coreutils-rs"];
+    let program = std::fs::read_link(format!("/proc/{pid}/exe")).unwrap_or_default();
+    program.file_name().and_then(|name| name.to_str()).is_some_and(|name| {
+        // As in busybox.static, or busybox-extras.
+        MANY.iter()
+            .any(|many| name.strip_prefix(many).is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '-'])))
+    })
+}
+
 /// Whether a program compares text by locale rules. `environment` is the content of /proc/PID/environ.
 pub fn collates(program: &str, environment: &[u8]) -> bool {
     const BY_ORDER: [&str; 5] = ["sort", "join", "comm", "uniq", "ls"];
@@ -105,6 +116,28 @@ mod tests {
         assert!(!of("sort", "LANG=de_DE.UTF-8 LC_ALL=C") && !of("sort", "LC_ALL=POSIX") && !of("sort", "A=B"));
         assert!(!of("sort", "LANG=de_DE.UTF-8 LC_COLLATE=C") && of("grep", "LANG=de_DE.UTF-8 LC_COLLATE=C"));
         assert!(of("sort", "LC_ALL= LANG=C.UTF-8") && !of("grep", "LC_CTYPE=C"));
+    }
+
+    #[test]
+    fn a_program_of_many_names_is_recognised() {
+        let directory = std::env::temp_dir().join(format!("pipemark-names-{}", std::process::id()));
+        std::fs::create_dir(&directory).unwrap();
+        let grep = directory.join("grep");
+        let under = |file: &str| {
+            let program = directory.join(file);
+            // Not written by this process, because others that it starts would inherit the descriptor.
+            assert!(std::process::Command::new("cp").arg("/bin/sleep").arg(&program).status().unwrap().success());
+            std::os::unix::fs::symlink(file, &grep).unwrap();
+            let mut child = std::process::Command::new(&grep).arg("60").spawn().unwrap();
+            let found = has_many_names(child.id());
+            child.kill().unwrap();
+            child.wait().unwrap();
+            std::fs::remove_file(&grep).unwrap();
+            found
+        };
+        assert!(under("busybox") && under("busybox.static") && under("coreutils"));
+        assert!(!under("ugrep") && !under("busyboxes"));
+        std::fs::remove_dir_all(&directory).unwrap();
     }
 
     #[test]

@@ -7,6 +7,7 @@ use pipemark_causes::interval::{Interval, StageCounts};
 use pipemark_causes::timeline::MAX_COUNTS;
 use pipemark_causes::{MachineLimits, PipelineEvidence, StageEvidence, Timeline};
 use pipemark_causes::{environment, proof};
+use pipemark_proc::identity::found_by_shell;
 use pipemark_proc::process;
 use pipemark_proc::state::ThreadState;
 use pipemark_proc::thread::{ProcFile, Thread};
@@ -383,10 +384,13 @@ impl Watcher {
         closed
     }
 
-    /// The programs of the stages and of remedies whose names the environment may define as functions.
+    /// The programs of the stages and of remedies whose names the environment may define as functions, and those that are
+    /// names of a program of many names. `pipemark` too, if a shell doesn't find it.
     fn functions(&self) -> Vec<String> {
         let stages = self.pipeline.stages.iter().map(|stage| stage.name.as_str());
-        proof::functions(stages, &environment::own())
+        let of_many = self.pipeline.stages.iter().filter(|stage| stage.has_many_names).map(|stage| stage.name.clone());
+        let unfound = found_by_shell("pipemark").is_none().then(|| "pipemark".to_owned());
+        proof::functions(stages, &environment::own()).into_iter().chain(of_many).chain(unfound).collect()
     }
 
     /// What has been seen so far, with the counts of these intervals.

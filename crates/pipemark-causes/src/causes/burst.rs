@@ -72,6 +72,25 @@ mod tests {
     }
 
     #[test]
+    fn no_buffer_is_put_where_exit_codes_or_pieces_count() {
+        let command = |typed: &'static str| {
+            let mut figures = bursts(Some(0.8), 44e6);
+            (figures.typed, figures.shell) = (Some(typed.into()), "bash".to_owned());
+            let found = verdict(&figures);
+            found.remedies.iter().find(|one| one.id == "burst-relay-buffer").map(|one| one.command.clone()).unwrap()
+        };
+        assert_eq!(command("s1 | s2"), "s1 | pipemark relay --buffer 128m | s2");
+        for typed in [
+            "set -o pipefail; s1 | s2",
+            "s1 | s2; echo ${PIPESTATUS[1]}",
+            "pipemark() { :; }; s1 | s2",
+            "s1 | s2 | dd count=9",
+        ] {
+            assert_eq!(command(typed), "", "{typed}");
+        }
+    }
+
+    #[test]
     fn bursts_count_where_a_stage_is_busy_for_most_of_the_time_too() {
         let mut figures = bursts(Some(0.4), 44e6);
         figures.stages[1] = stage(2, 75, 25, 0);

@@ -13,7 +13,7 @@ use crate::parts::PipePart;
 use crate::recording::Recording;
 use crate::result::{ExperimentKind, TuneExperiment};
 use crate::rewrites::{Locale, Rewrite, rewrites};
-use crate::typed::TypedPipeline;
+use crate::typed::{TypedPipeline, quote};
 
 impl Experimenter<'_, '_, '_> {
     /// Screens a pipeline to paste that adds `changes` to those of the best one. Returns its gain.
@@ -229,18 +229,24 @@ impl Experimenter<'_, '_, '_> {
             return;
         }
         const RELAYS: [(&str, &str, &str); 2] = [
-            ("relay-capacity", "pipemark relay --capacity 1m", "a pipe of 1 MiB"),
-            ("relay-buffer", "pipemark relay --buffer 64m", "a buffer of 64 MiB"),
+            ("relay-capacity", "relay --capacity 1m", "a pipe of 1 MiB"),
+            ("relay-buffer", "relay --buffer 64m", "a buffer of 64 MiB"),
         ];
+        // A shell may not find this program by its name.
+        let own = match std::env::current_exe().ok().and_then(|path| path.into_os_string().into_string().ok()) {
+            Some(path) if !(self.plan.setting.is_installed)("pipemark") => quote(&path),
+            _ => "pipemark".to_owned(),
+        };
         // From the last pipe on, so that the places of the others don't change.
         for at in self.pipes_with_bursts().into_iter().rev() {
             for (id, relay, what) in RELAYS {
+                let relay = format!("{own} {relay}");
                 let current = self.best.pipeline.clone();
                 let Some(from) = current.stages.get(at).filter(|_| at + 1 < current.stages.len()).cloned() else {
                     continue;
                 };
                 let names = current.names();
-                let changed = current.replaced(at, at, &[from.text.trim().to_owned(), relay.to_owned()]);
+                let changed = current.replaced(at, at, &[from.text.trim().to_owned(), relay]);
                 let text = format!("{what} between {} and {}", names[at], names[at + 1]);
                 if let Some(gain) = self.screen_change(id, None, &changed, std::slice::from_ref(&text))
                     && gain > self.best.gain * MIN_GAIN_OF_PIPES

@@ -74,6 +74,8 @@ pub struct WatchedStage {
     pub words: Vec<String>,
     /// Its arguments byte for byte; `None` if they are `words`.
     pub arguments: Option<Vec<ExactText>>,
+    /// Whether the program has many names, such as busybox: its options are not those of the program of that name.
+    pub has_many_names: bool,
     /// Whether the stage compares text by locale rules.
     pub collates: bool,
     /// The variables of its environment that change how its program works.

@@ -176,6 +176,7 @@ fn update(pipeline: &mut WatchedPipeline, place: usize, shape: &StageShape) {
         let stage = &mut pipeline.stages[place];
         (stage.name, stage.command, stage.since) = (name, command, Some(Instant::now()));
         (stage.arguments, stage.variables) = (arguments, variables);
+        stage.has_many_names = program_details::has_many_names(pid);
         (stage.words, stage.collates, stage.locale_of) = (words, collates, Some(pid).filter(|_| collates));
         (stage.language, stage.language_of, stage.low_priority) = (None, Some(pid), process::low_priority(pid));
     }
