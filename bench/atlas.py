@@ -161,30 +161,32 @@ def findings(results):
     libraries = [link for link in results.links("library-throughput") if link not in PLAIN]
     texts = []
 
-    def extremes(size):
-        found = sorted((value, link) for link in libraries if (value := results.throughput(link, size)))
-        plain = max((value, link) for link in PLAIN if (value := results.throughput(link, size)))
-        return found[0], found[-1], plain
+    def ranked(figure, links):
+        return sorted((value, link) for link in links if (value := figure(link)))
 
-    (slow, slowest), (fast, fastest), (plain, way) = extremes(64)
+    socket = results.throughput("unix-stream", 65536)
+    found = ranked(lambda link: results.throughput(link, 65536), libraries)
+    faster = [link for value, link in reversed(found) if value > socket]
+    few = f"only {' and '.join(faster)} move" if faster else "no library moves"
     texts.append(
-        f"With messages of 64 B, {fastest} moves {rate(fast)}, the most of all libraries, and {slowest} {rate(slow)}, the "
-        f"least. {way}, the fastest plain way, moves {rate(plain)}."
+        f"With messages of 64 KiB, {few} more bytes than a UNIX stream socket ({rate(socket)}): "
+        f"{len(found) - len(faster)} of {len(found)} rows move less, the least {rate(found[0][0])} ({found[0][1]})."
     )
-    plain, least = min((trip, link) for link in PLAIN if (trip := results.trip(link, 64)))
-    trips = sorted((trip, link) for link in libraries if (trip := results.trip(link, 64)))
-    (best, own), (most, link) = trips[0], trips[-1]
+    (plain, way), *_ = ranked(lambda link: results.trip(link, 64), PLAIN)
+    (best, fastest), (second, _), *_, (most, slowest) = ranked(lambda link: results.trip(link, 64), libraries)
     texts.append(
-        f"A round trip of 64 B takes {time(best)} with {own} and {time(most)} with {link}; "
-        f"{least}, the fastest plain way, takes {time(plain)}."
+        f"A round trip of 64 B takes {time(plain)} with {way}, the fastest plain way, and {best / plain:.2g} times that with "
+        f"{fastest}. With all other libraries it takes {second / plain:.2g} to {most / plain:.2g} times as long, the "
+        f"longest with {slowest}."
     )
-    _, (large, largest), (plain, way) = extremes(1 << 20)
+    (least, cheapest), *_, (most, dearest) = ranked(lambda link: results.cpu_per_message(link, 4096), libraries)
     texts.append(
-        f"With messages of 1 MiB, {largest} moves {rate(large)}, {share(large / plain)} of what {way} does, the fastest plain "
-        f"way."
+        f"A message of 4 KiB costs {time(least)} of CPU time with {cheapest} and {time(most)} with {dearest}, "
+        f"{most / least:.2g} times as much; with a pipe it costs {time(results.cpu_per_message('pipe', 4096))}."
     )
     return "\n".join(
-        textwrap.fill(f"{nth}. {text}", 104, subsequent_indent="   ", break_on_hyphens=False) for nth, text in enumerate(texts, 1)
+        textwrap.fill(f"{nth}. {text}", 104, subsequent_indent="   ", break_on_hyphens=False)
+        for nth, text in enumerate(texts, 1)
     )
 
 
