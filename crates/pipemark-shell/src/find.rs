@@ -81,10 +81,10 @@ impl FoundCommand<'_> {
         if shares || substitutes || starts_several {
             return false;
         }
-        let is_whole = script.pipeline().is_some_and(|whole| std::ptr::eq(whole, self.pipeline));
-        let is_last = self.place + 1 == self.pipeline.stages.len();
-        let in_turn = || script.stages().iter().all(|(pipeline, _)| pipeline.connector != Connector::Background);
-        (self.place > 0 || is_whole) && (!is_last || is_whole || in_turn())
+        // Later stages may pass pieces on as they come, so that lines of several writers are torn there too.
+        let is_whole = |pipeline: &Pipeline| script.pipeline().is_some_and(|whole| std::ptr::eq(whole, pipeline));
+        let is_in_turn = |pipeline: &Pipeline| pipeline.connector != Connector::Background || is_whole(pipeline);
+        (self.place > 0 || is_whole(self.pipeline)) && script.stages().iter().all(|(pipeline, _)| is_in_turn(pipeline))
     }
 
     /// The indices of the program's arguments.

@@ -229,6 +229,8 @@ fn a_command_that_shares_an_end_is_not_alone() {
         "sed -u 5q; cat",
         "(a | sed -u 5q & b | grep x; wait) | c",
         "b & a | sed -u 5q",
+        "(a | sed -u 5q | b) & (c | d); wait",
+        "a | sed -u 5q | { b & c; wait; }",
         "a | sed -u 5q 2>&1 | b",
         "{ a | sed -u 5q | b; } 2>&1 | c",
         "{ a | sed -u 5q <&3 | b; cat <&3; } 3<in",
