@@ -6,7 +6,7 @@ use std::fmt;
 use std::fs::{self, File, Permissions};
 use std::io::{self, Write};
 use std::os::fd::AsRawFd;
-use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
@@ -115,6 +115,12 @@ impl Destination {
         content.and_then(write).map_err(|cause| self.error(what, cause))
     }
 
+    /// Whether it is a FIFO, whose writer waits for a reader.
+    pub fn is_fifo(&self) -> bool {
+        let Destination::File(path) = self else { return false };
+        fs::metadata(path).is_ok_and(|about| about.file_type().is_fifo())
+    }
+
     /// Whether writing to this destination would write to the file at `path`, possibly under another name.
     pub fn is_same_file(&self, path: &Path) -> bool {
         let Destination::File(own) = self else { return false };
@@ -141,10 +147,10 @@ enum Target {
 
 impl Target {
     fn of(path: &Path) -> io::Result<Target> {
-        let is_link = fs::symlink_metadata(path).is_ok_and(|about| about.is_symlink());
-        if is_link {
-            check_link(path)?;
+        if path.as_os_str().is_empty() {
+            return Err(io::ErrorKind::NotFound.into());
         }
+        let is_link = is_own_link(path)?;
         match fs::metadata(path) {
             Ok(metadata) if metadata.is_dir() => Err(io::ErrorKind::IsADirectory.into()),
             Ok(metadata) if metadata.is_file() => {
@@ -237,15 +243,25 @@ fn check_writable(path: &Path) -> io::Result<()> {
     rustix::fs::access(path, rustix::fs::Access::WRITE_OK).map_err(io::Error::from)
 }
 
-/// Refuses a symbolic link that another user put into a directory in which everybody may create files, as the kernel does
-/// where fs.protected_symlinks is set.
-fn check_link(path: &Path) -> io::Result<()> {
-    let (link, directory) = (fs::symlink_metadata(path)?, fs::metadata(parent_directory(path))?);
+/// Whether the path is a symbolic link. One that another user put into a directory in which everybody may create files is
+/// an error, as it is for the kernel where fs.protected_symlinks is set.
+fn is_own_link(path: &Path) -> io::Result<bool> {
+    let Some(link) = fs::symlink_metadata(path).ok().filter(fs::Metadata::is_symlink) else { return Ok(false) };
+    let directory = fs::metadata(parent_directory(path))?;
     let is_shared = directory.mode() & 0o1002 == 0o1002;
     if is_shared && ![rustix::process::geteuid().as_raw(), directory.uid()].contains(&link.uid()) {
         return Err(io::Error::new(io::ErrorKind::PermissionDenied, "it is a symbolic link of another user"));
     }
-    Ok(())
+    Ok(true)
+}
+
+/// Creates a file, or empties it if it exists.
+///
+/// # Errors
+/// As of [`File::create`], and for a symbolic link that another user put into a directory like /tmp.
+pub fn create_file(path: &Path) -> io::Result<File> {
+    is_own_link(path)?;
+    File::create(path)
 }
 
 fn write_file(path: &Path, content: &[u8], syncs: bool) -> io::Result<()> {
@@ -338,7 +354,8 @@ mod tests {
         fs::set_permissions(directory.path(), Permissions::from_mode(0o1777)).unwrap();
         let error = write("newest").unwrap_err().to_string();
         assert!(error.contains("a symbolic link of another user"), "{error}");
-        assert!(Destination::File(link.clone()).check("JSON").is_err());
+        assert!(Destination::File(link.clone()).check("JSON").is_err() && create_file(&link).is_err());
+        assert_eq!(fs::read_to_string(&file).unwrap(), "new");
         std::os::unix::fs::lchown(&link, Some(rustix::process::geteuid().as_raw()), None).unwrap();
         write("newest").unwrap();
         assert_eq!(fs::read_to_string(&file).unwrap(), "newest");
@@ -361,7 +378,7 @@ mod tests {
 
     #[test]
     fn unwritable_destinations_are_reported_before_measuring() {
-        for path in ["/nonexistent/directory/out.json", "/", "/dev/null/x"] {
+        for path in ["/nonexistent/directory/out.json", "/", "/dev/null/x", ""] {
             let error = Destination::File(path.into()).check("JSON").unwrap_err().to_string();
             assert!(error.contains(path) && !error.contains(".tmp"), "{error}");
         }

@@ -6,7 +6,7 @@ use std::io::{self, Write};
 use pipemark_sys::start::stdout_was_closed;
 use serde::Serialize;
 
-use crate::destination::Destination;
+use crate::destination::{Destination, create_file};
 use crate::ending::ExitError;
 
 /// The open destination of JSON lines. Each line is passed on as soon as it is complete.
@@ -26,7 +26,7 @@ impl JsonLines {
         let file = match destination {
             Destination::Stdout if stdout_was_closed() => Err(io::Error::other("it is closed")),
             Destination::Stdout => Ok(None),
-            Destination::File(path) => File::create(path).map(Some),
+            Destination::File(path) => create_file(path).map(Some),
         };
         let failed = |error| ExitError::failed(format_args!("cannot write JSON lines to {destination}: {error}"));
         Ok(JsonLines { destination: destination.clone(), file: file.map_err(failed)? })

@@ -12,7 +12,7 @@ pub mod progress;
 mod values;
 pub mod verdict;
 
-pub use destination::{Destination, OutputError};
+pub use destination::{Destination, OutputError, create_file};
 pub use ending::{ExitError, VerbResult, catch_interrupts, check_stdout, exit, finish, say, say_error};
 pub use json_lines::JsonLines;
 pub use output::{ExportOptions, Format, FormatOption, Targets, destination, terminal, terminal_of};

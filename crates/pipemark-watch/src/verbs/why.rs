@@ -19,8 +19,8 @@ use pipemark_causes::exact_text::ExactText;
 use pipemark_causes::verdict::verdict;
 use pipemark_causes::{Interval, PipelineEvidence, PipelineFigures, PipelineReport, Timeline, trace};
 use pipemark_console::{
-    Destination, ExitError, FormatOption, Progress, VerbResult, WordChoice, destination, exit, one_of, say_error,
-    terminal_of,
+    Destination, ExitError, FormatOption, Progress, VerbResult, WordChoice, create_file, destination, exit, one_of,
+    say_error, terminal_of,
 };
 use pipemark_host::child::{Child, Interrupt, ProcessGroup, RunError, wait_readable};
 use pipemark_model::{neutral, parse_duration};
@@ -298,7 +298,7 @@ impl WhyOptions {
         let profiles = evidence.stages.iter().filter_map(|stage| stage.profile.as_ref());
         let stacks = profiles.flat_map(|profile| &profile.folded);
         let text: String = stacks.map(|(stack, count)| format!("{} {count}\n", neutral(stack))).collect();
-        std::fs::write(path, text).map_err(|error| {
+        create_file(path).and_then(|mut file| file.write_all(text.as_bytes())).map_err(|error| {
             ExitError::with(
                 FAILED,
                 format_args!("cannot write the stacks {}: {error}", neutral(&path.to_string_lossy())),
@@ -317,7 +317,7 @@ impl WhyOptions {
         };
         let evidence = if self.redact { &trace::redact(evidence) } else { evidence };
         let bytes = trace::write(evidence).map_err(|error| failed(&error))?;
-        std::fs::write(path, bytes).map_err(|error| failed(&error))
+        create_file(path).and_then(|mut file| file.write_all(&bytes)).map_err(|error| failed(&error))
     }
 }
 
