@@ -58,6 +58,12 @@ impl Exporter {
         let target = match target {
             MetricsTarget::File(destination) => {
                 destination.check("OpenMetrics")?;
+                // To open it waits for a reader.
+                if destination.is_fifo() {
+                    return Err(ExitError::usage(format_args!(
+                        "{destination} is a FIFO, but --openmetrics needs a file or unix:SOCKET"
+                    )));
+                }
                 OpenTarget::File(destination.clone())
             }
             MetricsTarget::Socket(path) => OpenTarget::Socket(MetricsSocket::open(path)?),
@@ -239,6 +245,15 @@ mod tests {
         assert!(text.ends_with("# EOF\n"));
         let text = ended().unwrap();
         assert!(text.contains("pipemark_watch_running{} 0") && !text.contains("pipeline="), "{text}");
+    }
+
+    #[test]
+    fn a_fifo_is_refused() {
+        let path = std::env::temp_dir().join(format!("pipemark-metrics-{}.fifo", std::process::id()));
+        rustix::fs::mknodat(rustix::fs::CWD, &path, rustix::fs::FileType::Fifo, 0o600.into(), 0).unwrap();
+        let opened = Exporter::open(&MetricsTarget::File(Destination::File(path.clone())));
+        assert!(opened.is_err_and(|error| error.to_string().contains("is a FIFO")));
+        std::fs::remove_file(path).unwrap();
     }
 
     #[test]

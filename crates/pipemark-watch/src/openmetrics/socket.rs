@@ -43,9 +43,15 @@ impl MetricsSocket {
                 neutral(&path.to_string_lossy())
             ))
         };
+        if path.as_os_str().is_empty() {
+            return Err(failed(&"it has no name; use unix:PATH"));
+        }
         if let Ok(about) = fs::symlink_metadata(path) {
             if !about.file_type().is_socket() {
                 return Err(failed(&"it is another file; choose another name"));
+            }
+            if about.uid() != rustix::process::geteuid().as_raw() {
+                return Err(failed(&"it is another user's; choose another name"));
             }
             if UnixStream::connect(path).is_ok() {
                 return Err(failed(&"another process serves it; choose another name"));
@@ -171,6 +177,13 @@ mod tests {
         // What a killed process left behind is replaced.
         drop(UnixListener::bind(&path).unwrap());
         drop(MetricsSocket::open(&path).unwrap_or_else(|error| panic!("{error}")));
+        assert!(MetricsSocket::open(Path::new("")).is_err_and(|error| error.to_string().contains("no name")));
+        // Another user's, whether it is served or not.
+        drop(UnixListener::bind(&path).unwrap());
+        if std::os::unix::fs::chown(&path, Some(65534), None).is_ok() {
+            assert!(MetricsSocket::open(&path).is_err_and(|error| error.to_string().contains("another user's")));
+        }
+        fs::remove_file(&path).unwrap();
         fs::write(&path, "mine").unwrap();
         assert!(MetricsSocket::open(&path).is_err_and(|error| error.to_string().contains("another file")));
         assert_eq!(fs::read(&path).unwrap(), b"mine");
