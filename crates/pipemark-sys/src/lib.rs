@@ -1,7 +1,7 @@
 //! The system calls of `pipemark` that need unsafe code and move no bytes: how the program starts ([`mod@start`],
 //! [`allocator`]), [`signals`], the resources that processes used ([`usage`]), children ([`reap`]), threads with their own
 //! descriptors ([`own_descriptors`]), the cached pages of files ([`file_cache`]) and locks by which processes agree
-//! ([`byte_locks`]). Linux only.
+//! ([`byte_locks`]), and the [`confinement`] of programs that must change nothing. Linux only.
 //!
 //! The crate depends on no other crate of pipemark, so each of them may use it.
 //!
@@ -15,6 +15,7 @@
 
 pub mod allocator;
 pub mod byte_locks;
+pub mod confinement;
 pub mod file_cache;
 pub mod own_descriptors;
 pub mod reap;
