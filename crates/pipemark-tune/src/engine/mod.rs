@@ -1,6 +1,7 @@
 //! The experiments: screens variants of a pipeline with a run each, combines the remedies that help, and confirms the
 //! best variants in interleaved rounds.
 
+mod budget;
 mod confirmation;
 mod prediction;
 mod recordings;
@@ -20,6 +21,8 @@ use crate::recording::Recording;
 use crate::result::{ExperimentKind, Fastest, Prediction, StageResult, TuneExperiment};
 use crate::rewrites::{RewriteSetting, rewrites};
 use crate::typed::{TypedPipeline, quote};
+
+use budget::planned_budget;
 
 /// The number of rounds of a confirmation.
 const MIN_ROUNDS: usize = 5;
@@ -123,7 +126,7 @@ pub fn run(
     }
     let stages = plan.pipeline.stages.len();
     let time = first.elapsed;
-    let budget = plan.budget.unwrap_or_else(|| default_budget(time));
+    let budget = planned_budget(plan.budget, &[time.as_secs_f64()]);
     lab.deadline = Some(begun + budget);
     progress.clear();
     announce(plan, time, budget);
@@ -137,6 +140,7 @@ pub fn run(
         baseline: variant,
         report: evidence.and_then(|evidence| prediction::report_on(&evidence, stages)),
         base_times: vec![time.as_secs_f64()],
+        own_times: vec![time.as_secs_f64()],
         trials: Vec::new(),
         counts: vec![None; stages],
         recordings: (0..stages).map(|_| None).collect(),
@@ -163,11 +167,6 @@ fn first_failed(error: NoRun, most: Duration) -> NoResult {
         )),
         NoRun::Failed(sentence) => NoResult::Failed(format!("the pipeline failed: {sentence}")),
     }
-}
-
-/// One minute, or thirty times the pipeline's time if that is longer, at most ten minutes.
-fn default_budget(time: Duration) -> Duration {
-    (time * 30).clamp(Duration::from_secs(60), Duration::from_secs(600))
 }
 
 /// Says how many runs there will be, and how long they take at most.
@@ -202,6 +201,8 @@ struct Experimenter<'e, 'p, 'l> {
     reference: RunOutput,
     baseline: Variant,
     base_times: Vec<f64>,
+    /// The times of the first runs of the pipeline, which decide the default budget.
+    own_times: Vec<f64>,
     trials: Vec<ScreenedVariant>,
     /// The bytes that each stage wrote.
     counts: Vec<Option<u64>>,
@@ -257,12 +258,20 @@ impl Experimenter<'_, '_, '_> {
         median(&self.base_times)
     }
 
+    /// Plans the budget again, because the first run may have been slower than the pipeline is.
+    fn shorten_budget(&mut self) {
+        self.budget = planned_budget(self.plan.budget, &self.own_times).min(self.budget);
+        self.lab.deadline = Some(self.begun + self.budget);
+    }
+
     fn left(&self) -> f64 {
         (self.budget.as_secs_f64() - self.begun.elapsed().as_secs_f64()).max(0.0)
     }
 
     fn experiment(&mut self) {
         self.run_baseline();
+        self.own_times.extend_from_slice(&self.base_times);
+        self.shorten_budget();
         // If few runs fit into the budget, what can be pasted counts most.
         let fitting = self.left() / self.cost();
         let is_long = fitting < (2 * MIN_ROUNDS + 2 * self.plan.pipeline.stages.len()) as f64;
@@ -357,16 +366,5 @@ fn median(values: &[f64]) -> f64 {
         0 => 0.0,
         length if length.is_multiple_of(2) => (sorted[middle - 1] + sorted[middle]) / 2.0,
         _ => sorted[middle],
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_budget_grows_with_the_pipeline_up_to_ten_minutes() {
-        let of = |seconds: f64| default_budget(Duration::from_secs_f64(seconds)).as_secs();
-        assert_eq!([of(0.1), of(3.0), of(100.0)], [60, 90, 600]);
     }
 }

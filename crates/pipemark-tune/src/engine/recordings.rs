@@ -25,6 +25,7 @@ impl Experimenter<'_, '_, '_> {
         self.progress.show("second run: is the output the same?");
         let again = self.observe(&interleaved(&texts, &counted.iter().map(Some).collect::<Vec<_>>()))?;
         if let Some(again) = again {
+            self.own_times.push(again.elapsed.as_secs_f64());
             if !again.output.has_same_content(&first.output) {
                 return Err(EarlyEnd::Stop(NoResult::Unsteady(difference(first, &again))));
             }
