@@ -17,6 +17,7 @@ mod experiments;
 mod extending;
 mod faults;
 mod gen_sink;
+mod guesses;
 mod history;
 mod history_faults;
 mod hostile;

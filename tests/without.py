@@ -16,12 +16,14 @@ import sys
 # System call numbers on x86-64 and aarch64, the architectures that the tests run on.
 NUMBERS = {
     "io_uring_setup": (425, 425),
+    "landlock_create_ruleset": (444, 444),
     "memfd_create": (319, 279),
     "mknodat": (259, 33),
     "mq_open": (240, 180),
     "msgget": (68, 186),
     "process_vm_readv": (310, 270),
     "sched_setaffinity": (203, 122),
+    "seccomp": (317, 277),
     "socket": (41, 198),
     "socketpair": (53, 199),
     "splice": (275, 76),

@@ -15,6 +15,7 @@ use pipemark_causes::scripts;
 struct PurityRow {
     names: Vec<String>,
     any: bool,
+    values: String,
     options: Vec<String>,
     whole: bool,
     needs: Vec<String>,
@@ -85,6 +86,22 @@ fn concern_of_command(command: &TypedCommand, appended: bool) -> Option<String> 
     let row = TABLE.iter().find(|row| known && row.names.iter().any(|one| one == name));
     let Some(row) = row else { return Some(format!("{} may do anything", if known { name } else { path })) };
     row.concern(name, command.arguments(), appended)
+}
+
+/// How a program's options are written.
+pub struct OptionSyntax {
+    /// Letters of short options that take a value.
+    pub values: String,
+    /// Whether words after the first operand belong to another command.
+    pub stops: bool,
+}
+
+/// How the options of a known program are written.
+pub fn option_syntax(program: &str) -> Option<OptionSyntax> {
+    let row = TABLE.iter().find(|row| row.names.iter().any(|name| name == program))?;
+    let short = row.options.iter().filter_map(|option| option.strip_prefix('-')?.split_once('=').map(|(name, _)| name));
+    let letters = short.filter(|name| !row.whole && name.chars().count() == 1).flat_map(str::chars);
+    Some(OptionSyntax { values: row.values.chars().chain(letters).collect(), stops: row.starts })
 }
 
 /// The parts of a command line whose options are all known.

@@ -43,6 +43,9 @@ pub struct ExperimentResult {
     pub experiments: Vec<TuneExperiment>,
     /// The fastest pipeline that is proved faster and has the same output; null if there is none.
     pub fastest: Option<Fastest>,
+    /// Guesses that are proved faster. Their output was the same on this input only.
+    #[serde(default)]
+    pub guesses: Vec<GuessResult>,
     /// What limits the results.
     pub notes: Vec<String>,
     /// Experiments that were not made, because the budget was spent or the user interrupted.
@@ -207,6 +210,27 @@ pub struct TuneExperiment {
     pub difference: Option<String>,
     /// Why the experiment has no result; null if it has one.
     pub failed: Option<String>,
+}
+
+/// A change that needs no knowledge of the programs, such as leaving out an option. It was faster, and its output was the
+/// same on this input, which proves little: `sort -u` and `sort` write the same if no line is repeated.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct GuessResult {
+    /// A name that never changes, even if the text does.
+    pub id: String,
+    /// The stage that it is about, counted from 1; null if it is about several.
+    pub stage: Option<usize>,
+    /// What it does.
+    pub text: String,
+    /// How many times as fast as the pipeline as it is, both in a sandbox.
+    pub gain: f64,
+    /// Lower end of the interval of the gain.
+    pub low: f64,
+    /// Upper end of the interval of the gain.
+    pub high: f64,
+    /// The number of interleaved rounds.
+    pub rounds: u32,
 }
 
 /// The fastest pipeline found.

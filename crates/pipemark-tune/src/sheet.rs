@@ -7,7 +7,7 @@ use pipemark_show::{
 
 use pipemark_stats::verdict::Verdict;
 
-use crate::result::{ExperimentKind, ExperimentResult, PredictedGain, Prediction, TuneExperiment};
+use crate::result::{ExperimentKind, ExperimentResult, GuessResult, PredictedGain, Prediction, TuneExperiment};
 
 /// A screened experiment within this factor of the pipeline's time makes no visible difference.
 const NO_DIFFERENCE: f64 = 1.05;
@@ -33,6 +33,7 @@ pub fn sheet(result: &ExperimentResult) -> Sheet {
     sheet.grid(stages(result));
     sheet.grid(changes(result));
     sheet.notes(sentences(result).into_iter().map(Note::plain));
+    sheet.grid(guesses(result));
     sheet.notes(result.notes.iter().map(Note::plain));
     conclusion(&mut sheet, result);
     sheet
@@ -141,6 +142,20 @@ fn changes(result: &ExperimentResult) -> Grid {
         .column(Column::words("verdict", "verdict"), |one| match one.verdict {
             Some(verdict) => Cell::of(verdict.name(), verdict.name()).style(pipemark_console::verdict::style(verdict)),
             None => Cell::shown("not proved"),
+        })
+        .grid()
+}
+
+/// Guesses, apart from the changes that keep the output of any input.
+fn guesses(result: &ExperimentResult) -> Grid {
+    let stage = |guess: &GuessResult| guess.stage.map_or_else(String::new, |stage| format!("{stage} "));
+    Table::of(&result.guesses)
+        .column(Column::words("guess", "same output on this input only").fit(Fit::Wrapped), |guess| {
+            Cell::of(format!("{}{}", stage(guess), guess.text), guess.text.as_str())
+        })
+        .column(Column::figures("gain", "gain"), |guess| Cell::of(format!("{}×", digits(guess.gain)), guess.gain))
+        .column(Column::figures("", "interval"), |guess| {
+            Cell::shown(format!("{} – {}", digits(guess.low), digits(guess.high)))
         })
         .grid()
 }
@@ -307,6 +322,7 @@ mod tests {
             stages: ["gzip", "sort"].into_iter().zip(1..).map(stage).collect(),
             experiments,
             fastest: None,
+            guesses: Vec::new(),
             notes: Vec::new(),
             untried: Vec::new(),
         }

@@ -213,6 +213,7 @@ fn experiment(options: &TuneOptions, text: &str, keep: KeepExperiments<'_>) -> V
         stages: measured.stages,
         experiments: measured.experiments,
         fastest: measured.fastest,
+        guesses: measured.guesses,
         notes: measured.notes,
         untried: measured.untried,
     };

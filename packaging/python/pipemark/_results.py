@@ -242,6 +242,19 @@ class Fastest:
 
 
 @dataclass(frozen=True)
+class Guess:
+    """A change that was faster, and whose output is known to be the same for this input only."""
+
+    id: str
+    text: str
+    gain: float
+    low: float
+    high: float
+    rounds: int
+    stage: Optional[int] = None
+
+
+@dataclass(frozen=True)
 class Prediction:
     """What ``why`` concluded from the first run, and whether the experiments confirm it."""
 
@@ -264,6 +277,7 @@ class Tune(Result):
     time: Estimate
     stages: List[TunedStage]
     experiments: List[Experiment]
+    guesses: List[Guess]
     notes: List[str]
     untried: List[str]
     fastest: Optional[Fastest] = None

@@ -36,6 +36,9 @@ const MAX_TIME_TO_DIE: Duration = Duration::from_secs(10);
 /// just starting could be missed.
 const QUIET_TIME: Duration = Duration::from_millis(50);
 
+/// The first word of a directory in the list of names that the guards remove; the rest is its path.
+pub const DIRECTORY: &str = "directory";
+
 /// The value of [`MARK`] for this run's processes, and the file from which the guards read the names to remove.
 static GUARDED: OnceLock<(OsString, File)> = OnceLock::new();
 

@@ -91,13 +91,10 @@ pub fn remove(name: &str) {
     match kind.parse().ok().and_then(link::of) {
         Some(link) => remove_link(link, Path::new(directory)),
         None if kind == pipemark_outside::LEFTOVERS => pipemark_outside::remove(directory),
-        None if kind == DIRECTORY => drop(fs::remove_dir_all(directory)),
+        None if kind == guard::DIRECTORY => drop(fs::remove_dir_all(directory)),
         None => {}
     }
 }
-
-/// The prefix of a directory's name in the list of names for the guards.
-const DIRECTORY: &str = "directory";
 
 /// A directory for the files of a foreign program. It is removed even if this process is killed.
 pub struct Scratch(pub PathBuf);
@@ -107,7 +104,7 @@ impl Scratch {
     /// If the directory can't be created.
     pub fn new() -> io::Result<Scratch> {
         let directory = unused_path()?;
-        guard::remember(&format!("{DIRECTORY} {}", directory.display()));
+        guard::remember(&format!("{} {}", guard::DIRECTORY, directory.display()));
         make_directory(&directory)?;
         Ok(Scratch(directory))
     }

@@ -12,6 +12,8 @@ use crate::lab::{NoRun, RunOutput, counted_only};
 use crate::result::{ExperimentKind, Fastest, TuneExperiment};
 
 const MAX_ROUNDS: usize = 25;
+/// The share of the budget that is left for guesses.
+const SHARE_OF_GUESSES: f64 = 0.2;
 
 /// A variant in the confirmation.
 struct ConfirmedVariant {
@@ -35,7 +37,9 @@ impl Experimenter<'_, '_, '_> {
         let mut base = Vec::new();
         for round in 0..MAX_ROUNDS {
             let active: Vec<usize> = candidates.iter().filter(|one| one.is_active).map(|one| one.trial).collect();
-            if active.is_empty() || self.interrupted || self.left() < self.time_of_round(&active) {
+            // More rounds than needed leave time for guesses.
+            let reserved = if round < MIN_ROUNDS { 0.0 } else { self.budget.as_secs_f64() * SHARE_OF_GUESSES };
+            if active.is_empty() || self.interrupted || self.left() < self.time_of_round(&active) + reserved {
                 break;
             }
             match self.run_round(&active, round) {

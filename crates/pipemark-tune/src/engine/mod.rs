@@ -3,6 +3,8 @@
 
 mod budget;
 mod confirmation;
+mod guess_trials;
+mod guessing;
 mod prediction;
 mod recordings;
 mod screening;
@@ -18,7 +20,7 @@ use pipemark_stats::verdict::Criterion;
 
 use crate::lab::{Lab, NoRun, RunOutput, Variant, VariantRun, hashed};
 use crate::recording::Recording;
-use crate::result::{ExperimentKind, Fastest, Prediction, StageResult, TuneExperiment};
+use crate::result::{ExperimentKind, Fastest, GuessResult, Prediction, StageResult, TuneExperiment};
 use crate::rewrites::{RewriteSetting, rewrites};
 use crate::typed::{TypedPipeline, quote};
 
@@ -42,6 +44,8 @@ const MIN_GAIN_OF_PIPES: f64 = 1.05;
 const PATIENCE: f64 = 2.0;
 /// The fewest runs that prove a gain: four of the pipeline as it is, one of a change, and the rounds of both.
 const FEWEST: f64 = (4 + 1 + 2 * MIN_ROUNDS) as f64;
+/// The runs of guesses that are announced: most pipelines have fewer.
+const GUESSED: usize = 20;
 /// Without --budget, the longest time of the pipeline itself: ten runs of a longer one don't fit into ten minutes.
 const MAX_TIME: Duration = Duration::from_secs(60);
 
@@ -83,6 +87,7 @@ pub struct Measured {
     pub stages: Vec<StageResult>,
     pub experiments: Vec<TuneExperiment>,
     pub fastest: Option<Fastest>,
+    pub guesses: Vec<GuessResult>,
     pub notes: Vec<String>,
     pub untried: Vec<String>,
     pub interrupted: bool,
@@ -137,6 +142,7 @@ pub fn run(
         begun,
         budget,
         reference: first.output.clone(),
+        errors: first.errors.clone(),
         baseline: variant,
         report: evidence.and_then(|evidence| prediction::report_on(&evidence, stages)),
         base_times: vec![time.as_secs_f64()],
@@ -147,6 +153,7 @@ pub fn run(
         notes: Vec::new(),
         untried: Vec::new(),
         interrupted: false,
+        guesses: Vec::new(),
         best: Best { pipeline: plan.pipeline.clone(), gain: 1.0, changes: Vec::new() },
     };
     engine.warn_about_errors(&first);
@@ -173,7 +180,7 @@ fn first_failed(error: NoRun, most: Duration) -> NoResult {
 fn announce(plan: &TunePlan<'_>, time: Duration, budget: Duration) {
     let stages = plan.pipeline.stages.len();
     let screened = rewrites(&plan.pipeline, &plan.setting).len() + 2 * stages + 4;
-    let planned = 3 + screened + screened / BASELINE_EVERY + MIN_ROUNDS * (CONFIRMED + 1);
+    let planned = 3 + screened + screened / BASELINE_EVERY + MIN_ROUNDS * (CONFIRMED + 1) + GUESSED;
     let fitting = budget.as_secs_f64() / time.as_secs_f64().max(0.01);
     let too_few = if fitting < FEWEST { ", too few to prove a gain" } else { "" };
     say(format_args!(
@@ -199,6 +206,8 @@ struct Experimenter<'e, 'p, 'l> {
     /// What `why` concludes from the first run.
     report: Option<PipelineReport>,
     reference: RunOutput,
+    /// What the first run wrote to standard error.
+    errors: Vec<u8>,
     baseline: Variant,
     base_times: Vec<f64>,
     /// The times of the first runs of the pipeline, which decide the default budget.
@@ -212,6 +221,8 @@ struct Experimenter<'e, 'p, 'l> {
     /// Experiments that were not made, because the budget was spent or the user interrupted.
     untried: Vec<String>,
     interrupted: bool,
+    /// The guesses that are proved faster.
+    guesses: Vec<GuessResult>,
     best: Best,
 }
 
@@ -225,6 +236,11 @@ struct Best {
 impl TunePlan<'_> {
     /// The pipeline as it is run: the source replaced by its recording, and pipemark by this program.
     pub fn runnable(&self, pipeline: &TypedPipeline) -> TypedPipeline {
+        self.runnable_by(pipeline, &self.program)
+    }
+
+    /// The same, with the path by which stages find this program.
+    fn runnable_by(&self, pipeline: &TypedPipeline, program: &str) -> TypedPipeline {
         let mut pipeline = pipeline.clone();
         if let (PipelineSource::Recorded(replay), Some(first)) = (&self.source, pipeline.stages.first())
             && first.text == self.pipeline.stages[0].text
@@ -233,7 +249,7 @@ impl TunePlan<'_> {
         }
         for at in 0..pipeline.stages.len() {
             if let Some(rest) = pipeline.stages[at].text.trim().strip_prefix("pipemark ") {
-                let text = format!("{} {rest}", quote(&self.program));
+                let text = format!("{} {rest}", quote(program));
                 pipeline = pipeline.replaced(at, at, &[text]);
             }
         }
@@ -287,6 +303,7 @@ impl Experimenter<'_, '_, '_> {
         self.try_alone();
         self.try_one_cpu();
         self.confirm();
+        self.try_guesses();
     }
 
     fn finish(mut self) -> Measured {
@@ -322,6 +339,7 @@ impl Experimenter<'_, '_, '_> {
             output: self.reference.bytes,
             stages: stages.collect(),
             fastest: self.fastest(),
+            guesses: std::mem::take(&mut self.guesses),
             experiments: self.trials.iter().map(|trial| trial.experiment.clone()).collect(),
             notes: std::mem::take(&mut self.notes),
             untried: std::mem::take(&mut self.untried),

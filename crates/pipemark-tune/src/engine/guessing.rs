@@ -1,0 +1,313 @@
+//! Tries guesses in a sandbox, and confirms the best ones in interleaved rounds. They are compared with the pipeline as
+//! it is in the same sandbox, and come after all other experiments.
+
+use std::time::Duration;
+
+use pipemark_model::total_order;
+use pipemark_stats::ranking::{by_round, is_settled};
+use pipemark_stats::verdict::Verdict;
+
+use super::guess_trials::{GuessTrials, KeptGuess};
+use super::{Experimenter, MIN_ROUNDS, PipelineSource, median};
+use crate::guesses::{Guess, guesses, may_be_unset, unset};
+use crate::lab::{NoRun, Variant, VariantRun, hashed};
+use crate::purity::concern;
+use crate::result::{ExperimentKind, GuessResult};
+use crate::sandbox::Sandbox;
+use crate::typed::TypedStage;
+
+/// A guess is kept from this gain on.
+const MIN_GAIN: f64 = 1.1;
+/// The number of guesses that are confirmed.
+const CONFIRMED: usize = 3;
+/// The number of guesses that are tried, besides those about variables of the environment.
+const MOST: usize = 16;
+const MAX_ROUNDS: usize = 15;
+/// The pipeline as it is runs again after this many guesses.
+const BASELINE_EVERY: usize = 4;
+
+/// A guess in the confirmation.
+struct ConfirmedGuess {
+    kept: KeptGuess,
+    times: Vec<f64>,
+    is_settled: bool,
+}
+
+impl GuessTrials {
+    /// The time of a confirming round, in seconds.
+    fn time_of_round(&self, overhead: f64) -> f64 {
+        let guesses = self.kept.iter().map(|kept| kept.seconds + overhead);
+        median(&self.base_times) + overhead + guesses.sum::<f64>()
+    }
+}
+
+impl Experimenter<'_, '_, '_> {
+    /// The number of stages that run outside of the sandbox: a recorded source.
+    fn stages_outside(&self) -> usize {
+        usize::from(matches!(self.plan.source, PipelineSource::Recorded(_)))
+    }
+
+    /// Tries all guesses once or twice, as far as the budget has room, and confirms the best ones.
+    pub(super) fn try_guesses(&mut self) {
+        let first = self.stages_outside();
+        if self.interrupted || self.plan.pipeline.stages.len() <= first {
+            return;
+        }
+        if let Some(concern) = self.plan.pipeline.stages[first..].iter().find_map(concern) {
+            return self.notes.push(format!("no guesses, because a stage may change something: {concern}"));
+        }
+        if self.left() < 2.0 * (MIN_ROUNDS + 1) as f64 * self.cost() {
+            return self.untried.push("guesses".to_owned());
+        }
+        match self.start_guesses() {
+            Ok(mut trials) => {
+                self.screen_guesses(&mut trials, first);
+                self.screen_variables(&mut trials);
+                if trials.untried > 0 {
+                    let plural = if trials.untried == 1 { "" } else { "es" };
+                    self.untried.push(format!("{} guess{plural}", trials.untried));
+                }
+                trials.kept.sort_by_cached_key(|kept| total_order(-kept.gain));
+                trials.kept.truncate(CONFIRMED);
+                self.confirm_guesses(trials);
+            }
+            Err(reason) => self.notes.push(format!("no guesses: {reason}")),
+        }
+    }
+
+    /// Makes the sandbox, and checks that the pipeline does the same in it.
+    fn start_guesses(&mut self) -> Result<GuessTrials, String> {
+        let sandbox = Sandbox::new()?;
+        let program = std::env::current_exe().map_err(|error| error.to_string())?.to_string_lossy().into_owned();
+        let as_typed = Guess { before: String::new(), ..unset(&self.plan.pipeline, &[]) };
+        let mut trials = GuessTrials {
+            sandbox,
+            program,
+            baseline: Variant::default(),
+            base_times: Vec::new(),
+            tried: 0,
+            untried: 0,
+            kept: Vec::new(),
+        };
+        trials.baseline = self.confined(&trials, &as_typed).ok_or("the pipeline can't be passed to a sandbox")?;
+        self.progress.show("the pipeline in a sandbox");
+        match self.lab.run(&trials.baseline, self.limit_of_guess(f64::INFINITY), hashed(false)) {
+            Ok(run) if self.is_same(&run) => trials.base_times.push(run.elapsed.as_secs_f64()),
+            Ok(run) => {
+                let error = String::from_utf8_lossy(&run.errors).lines().next().map(pipemark_model::neutral);
+                let error = error.map_or_else(String::new, |error| format!(" ({error})"));
+                return Err(format!("the pipeline doesn't do the same in a sandbox{error}"));
+            }
+            Err(NoRun::Interrupted) => self.interrupted = true,
+            Err(_) => return Err("the pipeline fails in a sandbox".to_owned()),
+        }
+        Ok(trials)
+    }
+
+    /// How a guess runs: a recorded source as always, and all other stages in the sandbox.
+    fn confined(&self, trials: &GuessTrials, guess: &Guess) -> Option<Variant> {
+        let outside = self.stages_outside();
+        let runnable = self.plan.runnable_by(&guess.pipeline, &trials.program);
+        let text = |stages: &[TypedStage]| {
+            stages.iter().map(|stage| stage.text.as_str()).collect::<Vec<_>>().join("|").trim().to_owned()
+        };
+        let (source, rest) = runnable.stages.split_at_checked(outside)?;
+        let rest = format!("{}{}", guess.before, text(rest));
+        let confined = trials.sandbox.command(&self.plan.program, self.lab.conditions.shell, &rest)?;
+        let source = Some(text(source)).filter(|_| outside > 0);
+        Some(Variant { stages: source.into_iter().chain([confined]).collect(), ..Variant::default() })
+    }
+
+    /// A run that takes so long can't be a gain. `base` is the pipeline's time in seconds.
+    fn limit_of_guess(&self, base: f64) -> Duration {
+        let longest = self.base_time() * 5.0 + 5.0;
+        Duration::from_secs_f64((base / MIN_GAIN + 0.1).min(longest))
+    }
+
+    /// Whether a run did what the pipeline does: the same output, exit code and messages. A stage that was refused
+    /// something usually differs in one of them.
+    fn is_same(&self, run: &VariantRun) -> bool {
+        run.output.is_same(&self.reference) && run.errors == self.errors
+    }
+
+    /// Whether the budget has room for another guess, and for confirming those that help.
+    fn has_room_for_guess(&self, trials: &GuessTrials) -> bool {
+        let round = match trials.kept.len() {
+            0 => 2.0 * self.cost(),
+            _ => trials.time_of_round(self.lab.overhead_of_run()),
+        };
+        !self.interrupted && self.left() > self.cost() + round * MIN_ROUNDS as f64
+    }
+
+    /// Tries the guesses about stages, those with the largest possible gain first.
+    fn screen_guesses(&mut self, trials: &mut GuessTrials, first: usize) {
+        let was_tried: Vec<String> = self.trials.iter().filter_map(|trial| trial.experiment.command.clone()).collect();
+        let mut found = guesses(&self.plan.pipeline, first, self.plan.setting.cpus);
+        found.retain(|guess| {
+            let is_remedy =
+                guess.before.is_empty() && guess.pipeline.to_paste().is_some_and(|text| was_tried.contains(&text));
+            !is_remedy && self.largest_gain(guess) >= MIN_GAIN
+        });
+        found.sort_by_cached_key(|guess| total_order(-self.largest_gain(guess)));
+        found.truncate(MOST);
+        for guess in found {
+            if let Some(kept) = self.screen_guess(trials, guess) {
+                trials.kept.push(kept);
+            }
+        }
+    }
+
+    /// The gain without the work of all stages that a guess changes, which is more than it can gain.
+    fn largest_gain(&self, guess: &Guess) -> f64 {
+        let without = |at: usize| {
+            let mut trials = self.trials.iter().map(|trial| &trial.experiment);
+            let found = trials.find(|one| one.kind == ExperimentKind::Without && one.stage == Some(at + 1));
+            found.filter(|one| one.failed.is_none())?.gain
+        };
+        let gains: Option<Vec<f64>> = guess.changed.clone().map(without).collect();
+        gains.map_or(f64::INFINITY, |gains| gains.iter().product())
+    }
+
+    /// Unsets all variables that aren't needed. If that helps, looks for the one that decides, by halves.
+    fn screen_variables(&mut self, trials: &mut GuessTrials) {
+        let names = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
+        let mut names: Vec<String> = names.filter(|name| may_be_unset(name)).collect();
+        names.sort();
+        if names.is_empty() {
+            return;
+        }
+        let mut best = self.screen_guess(trials, unset(&self.plan.pipeline, &names));
+        while let Some(kept) = best.take() {
+            let (one, other) = names.split_at(names.len() / 2);
+            let halves = [one.to_vec(), other.to_vec()].into_iter().filter(|_| names.len() > 1);
+            let half = halves.into_iter().find_map(|half| {
+                let kept = self.screen_guess(trials, unset(&self.plan.pipeline, &half))?;
+                Some((half, kept))
+            });
+            match half {
+                Some((half, kept)) => (names, best) = (half, Some(kept)),
+                None => return trials.kept.push(kept),
+            }
+        }
+    }
+
+    /// Runs a guess once and, if it helps, again. Returns it if it does the same and helps in both runs.
+    fn screen_guess(&mut self, trials: &mut GuessTrials, guess: Guess) -> Option<KeptGuess> {
+        let variant = self.confined(trials, &guess)?;
+        let mut gains = Vec::new();
+        let mut times = Vec::new();
+        for _ in 0..2 {
+            if !self.has_room_for_guess(trials) {
+                trials.untried += 1;
+                return None;
+            }
+            if trials.tried.is_multiple_of(BASELINE_EVERY) {
+                self.run_confined_baseline(trials);
+            }
+            trials.tried += 1;
+            self.progress.show(&format!("{} runs, {:.0} s left: {}", self.lab.runs, self.left(), guess.text));
+            let recent = median(&trials.base_times[trials.base_times.len().saturating_sub(3)..]);
+            let seconds = match self.lab.run(&variant, self.limit_of_guess(recent), hashed(false)) {
+                Ok(run) if self.is_same(&run) => run.elapsed.as_secs_f64(),
+                Ok(_) => return None,
+                Err(error) => {
+                    self.interrupted |= error == NoRun::Interrupted;
+                    trials.sandbox.clear();
+                    return None;
+                }
+            };
+            times.push(seconds);
+            gains.push(recent / seconds);
+            if gains[gains.len() - 1] < MIN_GAIN {
+                return None;
+            }
+        }
+        let mean = (gains[0] * gains[1]).sqrt();
+        Some(KeptGuess { guess, variant, gain: mean, seconds: median(&times) })
+    }
+
+    fn run_confined_baseline(&mut self, trials: &mut GuessTrials) {
+        match self.lab.run(&trials.baseline, self.limit_of_guess(f64::INFINITY), hashed(false)) {
+            Ok(run) => trials.base_times.push(run.elapsed.as_secs_f64()),
+            Err(error) => self.interrupted |= error == NoRun::Interrupted,
+        }
+    }
+
+    /// Measures the kept guesses and the pipeline as it is, in the sandbox, in interleaved rounds.
+    fn confirm_guesses(&mut self, mut trials: GuessTrials) {
+        let overhead = self.lab.overhead_of_run();
+        while !trials.kept.is_empty() && self.left() < trials.time_of_round(overhead) * MIN_ROUNDS as f64 {
+            let dropped = trials.kept.pop();
+            self.untried.extend(dropped.map(|kept| format!("confirming a guess: {}", kept.guess.text)));
+        }
+        let time_of_round = trials.time_of_round(overhead);
+        let confirmed = |kept| ConfirmedGuess { kept, times: Vec::new(), is_settled: false };
+        let mut candidates: Vec<ConfirmedGuess> = trials.kept.drain(..).map(confirmed).collect();
+        let all = candidates.len();
+        let mut base: Vec<f64> = Vec::new();
+        while base.len() < MAX_ROUNDS && candidates.iter().any(|one| !one.is_settled) {
+            if self.interrupted || self.left() < time_of_round {
+                break;
+            }
+            let Some(times) = self.run_round_of_guesses(&trials.baseline, &mut candidates, base.len()) else { break };
+            base.push(times[0]);
+            candidates.iter_mut().zip(&times[1..]).for_each(|(one, time)| one.times.push(*time));
+            if base.len() >= MIN_ROUNDS {
+                for one in &mut candidates {
+                    let found = by_round(&base, &one.times, all, self.plan.threshold);
+                    one.is_settled = found.is_ok_and(|found| is_settled(&found, self.plan.threshold));
+                }
+            }
+        }
+        self.guesses = candidates.iter().filter_map(|one| self.judge_guess(one, &base, all)).collect();
+    }
+
+    /// Runs all once, in another order in each round. Returns their times, that of the pipeline as it is first. A guess
+    /// whose run isn't as expected is dropped, and the others' times are returned.
+    fn run_round_of_guesses(
+        &mut self,
+        baseline: &Variant,
+        candidates: &mut Vec<ConfirmedGuess>,
+        round: usize,
+    ) -> Option<Vec<f64>> {
+        let all = candidates.len() + 1;
+        let mut times = vec![None; all];
+        for nth in 0..all {
+            let at = (nth + round) % all;
+            let guess = at.checked_sub(1).map(|at| &candidates[at].kept);
+            let label = guess.map_or("as it is", |kept| &kept.guess.text);
+            self.progress.show(&format!("round {} of guesses: {label}", round + 1));
+            let variant = guess.map_or(baseline, |kept| &kept.variant).clone();
+            match self.lab.run(&variant, self.limit_of_guess(f64::INFINITY), hashed(false)) {
+                Ok(run) if self.is_same(&run) => times[at] = Some(run.elapsed.as_secs_f64()),
+                Err(NoRun::Interrupted) => {
+                    self.interrupted = true;
+                    return None;
+                }
+                Err(NoRun::OutOfTime) => return None,
+                _ => {}
+            }
+        }
+        times[0]?;
+        let mut kept = times[1..].iter().map(Option::is_some);
+        candidates.retain(|_| kept.next().unwrap_or(false));
+        Some(times.into_iter().flatten().collect())
+    }
+
+    /// A guess as a result, if it is proved faster.
+    fn judge_guess(&self, one: &ConfirmedGuess, base: &[f64], all: usize) -> Option<GuessResult> {
+        let comparison = by_round(base.get(..one.times.len())?, &one.times, all, self.plan.threshold).ok()?;
+        let (low, high) = comparison.judged().filter(|(low, _)| *low > -1.0)?;
+        let gain = |change: f64| 1.0 / (1.0 + change);
+        let guess = &one.kept.guess;
+        (comparison.verdict == Verdict::Better).then(|| GuessResult {
+            id: guess.id.clone(),
+            stage: (guess.changed.len() == 1).then_some(guess.changed.start + 1),
+            text: guess.text.clone(),
+            gain: gain(comparison.change),
+            low: gain(high),
+            high: gain(low),
+            rounds: u32::try_from(one.times.len()).unwrap_or(u32::MAX),
+        })
+    }
+}
