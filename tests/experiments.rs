@@ -4,6 +4,7 @@
 use std::fs;
 use std::path::Path;
 use std::process::Command;
+use std::thread;
 use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
@@ -244,17 +245,73 @@ fn an_interrupt_leaves_what_is_known() {
 
 #[test]
 fn hostile_stages_do_no_harm() {
-    // A stage that leaves a process behind, one that reads the terminal, one that kills its parent, one that ignores
-    // signals.
-    for stage in
-        ["sh -c 'sleep 1000 & cat'", "sh -c 'cat; read x </dev/tty; true'", "sh -c 'trap \"\" INT TERM HUP; cat'"]
-    {
-        let ended = pipemark(&["tune", "--yes", "--budget", "3s", &format!("seq 1000 | {stage} | md5sum")]);
-        assert!(ended.code().is_some_and(|code| code <= 3), "{stage}: {:?} {}", ended.code(), ended.stderr);
-    }
-    let ended = pipemark(&["tune", "--yes", "--budget", "3s", "seq 1000 | sh -c 'cat; kill -9 $PPID'"]);
-    assert!(ended.code().is_some(), "{}", ended.stderr);
+    // They leave a process behind, one in a session of its own too, read the terminal, ignore signals, write errors
+    // without end, stop themselves, kill their parent, and kill all processes of the run.
+    let stages = [
+        "sh -c 'sleep 1000 & cat'",
+        "sh -c 'setsid sleep 1000 & cat'",
+        "sh -c 'cat; read x </dev/tty; true'",
+        "sh -c 'trap \"\" INT TERM HUP; cat'",
+        "sh -c 'yes x >&2 & cat'",
+        "sh -c 'cat; kill -STOP $$'",
+        "sh -c 'cat; kill -9 $PPID'",
+        "sh -c 'cat; kill -9 0'",
+    ];
+    thread::scope(|scope| {
+        for stage in stages {
+            scope.spawn(move || {
+                let ended = pipemark(&["tune", "--yes", "--budget", "2s", &format!("seq 1000 | {stage} | md5sum")]);
+                assert!(ended.code().is_some_and(|code| code <= 3), "{stage}: {:?} {}", ended.code(), ended.stderr);
+                assert!(ended.stdout.len() + ended.stderr.len() < 10_000, "{stage}: {:.200}", ended.stderr);
+            });
+        }
+    });
     eventually("no process is left", || processes_with("sleep\x001000") == 0);
+}
+
+#[test]
+fn a_stage_that_reads_the_terminal_ends_with_the_budget() {
+    let terminal = "import os, pty, sys; sys.exit(os.waitstatus_to_exitcode(pty.spawn(sys.argv[1:])))";
+    let pipeline = "seq 1000 | sh -c 'cat; read x </dev/tty' | md5sum";
+    let ended = run(&["python3", "-c", terminal, PIPEMARK], &["tune", "--yes", "--budget", "1s", pipeline]);
+    assert_eq!(ended.code(), Some(1), "{}", ended.stdout);
+    assert!(ended.stdout.contains("longer than 1"), "{}", ended.stdout);
+    let waits = run(&["python3", "-c", terminal, PIPEMARK], &["tune", "sort | uniq -c"]);
+    assert_eq!(waits.code(), Some(2), "{}", waits.stdout);
+    assert!(waits.stdout.contains("waits for the terminal"), "{}", waits.stdout);
+}
+
+#[test]
+fn a_command_before_runs_that_fails_or_hangs_ends_everything() {
+    let tuned = |prepare: &str| tune("seq 9 | sort | wc -l", &["--budget", "1s", "--prepare", prepare]);
+    let failed = tuned("echo out; exit 7");
+    assert_eq!((failed.code(), failed.stdout.as_str()), (Some(1), ""), "{}", failed.stderr);
+    assert!(failed.stderr.contains("--prepare") && failed.stderr.contains("exit code 7"), "{}", failed.stderr);
+    let hung = tuned("sleep 60");
+    assert_eq!((hung.code(), hung.stdout.as_str()), (Some(1), ""), "{}", hung.stderr);
+    let started = RunningProgram::pipemark(&["tune", "--prepare", "touch begun; sleep 60", "seq 9 | sort | wc -l"]);
+    eventually("the command runs", || started.directory().join("begun").exists());
+    started.signal(Signal::INT);
+    let (ended, left) = started.end();
+    assert_eq!((ended.code(), left), (Some(130), Vec::<String>::new()), "{}", ended.stderr);
+}
+
+#[test]
+fn without_room_for_recordings_the_rest_is_measured() {
+    // No file may have more than 8 KiB.
+    let limited = format!("ulimit -f 8; exec {PIPEMARK} \"$@\"");
+    let words = ["tune", "--budget", "2s", "--json", "-", "seq 100000 | sort -n | tail -n 1"];
+    let ended = run(&["bash", "-c", &limited, "bash"], &words);
+    assert_eq!(ended.code(), Some(0), "{}", ended.stderr);
+    let found = ended.document();
+    assert!(found["notes"].to_string().contains("no stage could be recorded"), "{found}");
+    let source = "(seq 100000; true) | sort -n | tail -n 1";
+    let recorded = run(&["bash", "-c", &limited, "bash"], &["tune", "--budget", "2s", "--json", "-", source]);
+    assert!(
+        recorded.code().is_some_and(|code| code <= 1) && !recorded.stderr.contains("panicked"),
+        "{}",
+        recorded.stderr
+    );
 }
 
 #[test]
