@@ -337,3 +337,43 @@ fn full_descriptors_and_a_closed_output_are_sentences() {
     let errors = String::from_utf8_lossy(&ended.stderr);
     assert!(ended.status.code().is_some() && !errors.contains("panicked"), "{errors}");
 }
+
+/// The blocks of code in a part of a page, each with its language.
+fn blocks(text: &str) -> Vec<(&str, &str)> {
+    let fenced = text.split("\n```").skip(1).step_by(2);
+    fenced.filter_map(|block| block.split_once('\n')).collect()
+}
+
+/// The printed pipelines of docs/tune.md, with the same data but fewer lines.
+#[test]
+fn the_fastest_pipelines_of_the_guide_write_the_same() {
+    let page = fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/tune.md")).unwrap();
+    let section = page.split("\n## ").find(|section| section.starts_with("Five examples")).unwrap();
+    let [(_, data), examples @ ..] = &blocks(section)[..] else { panic!("the data comes first") };
+    let directory = tempfile::tempdir().unwrap();
+    let sh = |script: &str| {
+        let ended = Command::new("sh").args(["-c", script]).current_dir(directory.path()).output().unwrap();
+        (ended.status.success(), String::from_utf8_lossy(&ended.stdout).into_owned())
+    };
+    let fewer = data.replace("lines=1000000", "lines=4000").replace("/ 2000", "/ 50");
+    assert!(fewer != *data && sh(&fewer).0, "{fewer}");
+    let mut checked = 0;
+    for example in examples.chunks(2) {
+        let [("sh", call), ("text", printed)] = example else { panic!("not a call and its output: {example:?}") };
+        let typed = sh(&format!("pipemark() {{ printf %s \"$2\"; }}\n{call}")).1;
+        let fastest = printed.lines().last().unwrap().trim();
+        let missing = ["igzip", "mawk", "pigz"]
+            .into_iter()
+            .find(|name| fastest.split(' ').any(|word| word == *name) && !sh(&format!("command -v {name}")).0);
+        if let Some(missing) = missing {
+            report_skip(&format!("'{fastest}'"), format!("{missing} isn't installed"));
+            continue;
+        }
+        let [(_, expected), (_, found)] = [typed.as_str(), fastest].map(sh);
+        assert!(!expected.is_empty() && printed.contains("the output is the same"), "{typed}");
+        assert_eq!(found, expected, "{fastest}");
+        checked += 1;
+    }
+    assert_eq!(examples.len(), 10, "five examples");
+    assert!(checked > 0);
+}
