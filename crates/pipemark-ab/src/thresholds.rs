@@ -9,6 +9,7 @@
 //! ```
 
 use std::collections::BTreeMap;
+use std::io::Read;
 use std::path::Path;
 
 use pipemark_console::verdict::threshold;
@@ -39,11 +40,13 @@ impl Thresholds {
     /// A message, if the file can't be read or has another form.
     pub fn read(path: &Path, figures: &[&str]) -> Result<Thresholds, String> {
         let at = |error: &dyn std::fmt::Display| format!("{}: {}", path.display(), neutral(&error.to_string()));
-        let length = std::fs::metadata(path).map_err(|error| at(&error))?.len();
-        if length > MAX_BYTES {
+        let mut text = String::new();
+        let file = std::fs::File::open(path).map_err(|error| at(&error))?;
+        // A device has no length, but no end either.
+        let length = file.take(MAX_BYTES + 1).read_to_string(&mut text).map_err(|error| at(&error))?;
+        if length as u64 > MAX_BYTES {
             return Err(at(&"the file is larger than 1 MiB"));
         }
-        let text = std::fs::read_to_string(path).map_err(|error| at(&error))?;
         Thresholds::parse(&text, figures).map_err(|error| at(&error))
     }
 
@@ -90,6 +93,12 @@ mod tests {
     use super::*;
 
     const FIGURES: [&str; 2] = ["time", "memory"];
+
+    #[test]
+    fn a_device_without_an_end_is_refused() {
+        let error = Thresholds::read(Path::new("/dev/zero"), &FIGURES).unwrap_err();
+        assert_eq!(error, "/dev/zero: the file is larger than 1 MiB");
+    }
 
     #[test]
     fn a_command_has_thresholds_of_its_own_and_those_of_all() {
