@@ -3,17 +3,27 @@
 use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io;
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::time::Duration;
 
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
-use pipemark_host::child::{Child, ProcessGroup, RunError};
+use pipemark_host::child::{Child, PreparedChild, ProcessGroup, RunError};
 use pipemark_model::neutral;
 
 use crate::shell::Shell;
+
+/// A stage that is about to start.
+pub struct StageStart {
+    /// Its name in messages.
+    pub name: String,
+    pub command: Command,
+    /// Its standard input, output and error.
+    pub streams: [OwnedFd; 3],
+}
 
 /// Conditions of all runs.
 #[derive(Debug, Clone)]
@@ -65,13 +75,36 @@ impl RunConditions {
         })
     }
 
+    /// Prepares the processes of stages with their streams; `None` if that isn't possible here. The first child of
+    /// `started` leads their group.
+    pub fn prepare(&self, stages: &mut [StageStart], started: &[Child]) -> Option<Vec<PreparedChild>> {
+        let prepare_all = || -> io::Result<Option<Vec<PreparedChild>>> {
+            let mut prepared: Vec<PreparedChild> = Vec::new();
+            for StageStart { name, command, streams } in stages {
+                let leader = started.first().or(prepared.first().map(PreparedChild::child));
+                let group = leader.map_or(ProcessGroup::Own, ProcessGroup::Of);
+                let streams = streams.each_ref().map(AsFd::as_fd);
+                let Some(child) = PreparedChild::prepare(name.as_str(), command, streams, group)? else {
+                    return Ok(None);
+                };
+                prepared.push(child);
+            }
+            Ok(Some(prepared))
+        };
+        let prepared = match &self.cpus {
+            None => prepare_all(),
+            Some(cpus) => on_cpus(cpus, prepare_all),
+        };
+        prepared.ok().flatten()
+    }
+
     /// The standard input of the first stage.
     ///
     /// # Errors
     /// When the file can't be opened.
-    pub fn standard_input(&self) -> Result<Stdio, RunError> {
-        let Some(path) = &self.input else { return Ok(Stdio::null()) };
-        Ok(Stdio::from(open_repeatedly("--input", path)?))
+    pub fn standard_input(&self) -> Result<OwnedFd, RunError> {
+        let Some(path) = &self.input else { return Ok(File::open("/dev/null").map_err(not_run)?.into()) };
+        Ok(open_repeatedly("--input", path)?.into())
     }
 }
 

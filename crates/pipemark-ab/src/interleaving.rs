@@ -436,8 +436,10 @@ impl Runner<'_> {
             self.rounds.cold = Some(drop_all(&self.plan.cold, self.rounds.cold.unwrap_or_default())?);
         }
         let mut printed = Default::default();
-        self.rounds.own_memory = self.rounds.own_memory.max(self.own_memory.reset_peak());
+        let present = self.own_memory.reset_peak();
         let ran = entry.command.run(self.conditions, self.mode(session, hashed), self.interrupt, &mut printed);
+        let counted = ran.as_ref().map_or(0, |ran| self.own_memory.counted_in(ran, present));
+        self.rounds.own_memory = self.rounds.own_memory.max(counted);
         // A standard error that figures are read from is shown only if the run failed.
         if !self.kept || ran.is_err() {
             self.messages.add(at, &printed[1], progress);

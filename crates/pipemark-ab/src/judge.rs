@@ -196,7 +196,7 @@ impl<'a> Judge<'a> {
             if at != reference && bounded(base) && bounded(values) {
                 let own = digits(self.own_memory / f64::from(1 << 20));
                 judged[at].why = Some(format!(
-                    "neither command used more memory than pipemark itself ({own} MiB), which the kernel includes in the figure"
+                    "neither command used more memory than what the kernel counts before it starts ({own} MiB)"
                 ));
             } else if at != reference && is_constant([base, values]) {
                 judged[at].verdict = Some(Verdict::Same);

@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use std::io::PipeWriter;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::process::ExitStatusExt;
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 use pipeio::pipe::{self, Pipe};
@@ -14,11 +14,11 @@ use pipemark_sys::usage::Usage;
 use rustix::process::{Pid, Signal};
 use sha2::Digest;
 
-use pipemark_host::child::{Child, Interrupt, ProcessGroup, RunError, describe_status};
+use pipemark_host::child::{Child, Interrupt, PreparedChild, ProcessGroup, RunError, describe_status};
 use pipemark_host::field;
 use pipemark_model::{Capacity, Nanos, neutral};
 
-use crate::conditions::{RunConditions, not_run};
+use crate::conditions::{RunConditions, StageStart, not_run};
 use crate::counted_events::HardwareCounters;
 use crate::drain::{OutputStream, READ_BYTES, drain};
 use crate::pipeline_memory::MemorySampler;
@@ -62,6 +62,8 @@ pub struct PipelineRun {
     pub capacity: Option<u64>,
     /// Resources used by all processes. The peak memory is that of the largest process.
     pub usage: Usage,
+    /// Whether the peak memory contains none of pipemark's own.
+    pub has_own_peak: bool,
     /// Peak memory of all processes together, in bytes; `None` if not sampled.
     pub pipeline_memory: Option<u64>,
     /// The exit code of the last stage; `None` if a signal killed it.
@@ -137,9 +139,11 @@ impl TimedCommand {
         let mut begin = Instant::now();
         let deadline = begin + conditions.limit;
         let mut stages = Vec::with_capacity(self.stages.len() * conditions.copies);
-        let mut capacity = None;
+        let (mut capacity, mut has_own_peak) = (None, true);
         for _ in 0..conditions.copies {
-            capacity = self.start(conditions, mode, &writers, &mut stages, &mut begin)?;
+            let is_prepared;
+            (capacity, is_prepared) = self.start(conditions, mode, &writers, &mut stages, &mut begin)?;
+            has_own_peak &= is_prepared;
         }
         observe(stages[0].pid());
         let pids = || stages.iter().map(Child::pid).collect();
@@ -159,6 +163,7 @@ impl TimedCommand {
             hash: streams[0].hash.take().map(|hash| hash.finalize().into()),
             capacity,
             usage: stages.iter().filter_map(Child::end).map(|(_, usage)| usage).fold(Usage::default(), sum),
+            has_own_peak,
             pipeline_memory,
             exit_code: stages.last().and_then(Child::end).and_then(|(status, _)| status.code()),
             bytes,
@@ -167,8 +172,8 @@ impl TimedCommand {
         Ok((ran, stages))
     }
 
-    /// Starts all stages, and returns the capacity granted to the pipes between them. Sets `begin` to the time just
-    /// before the first stage starts.
+    /// Starts all stages. Returns the capacity granted to the pipes between them, and whether the stages have none of
+    /// pipemark's memory. Sets `begin` to the time just before the first stage starts.
     fn start(
         &self,
         conditions: &RunConditions,
@@ -176,31 +181,49 @@ impl TimedCommand {
         writers: &[PipeWriter],
         started: &mut Vec<Child>,
         begin: &mut Instant,
-    ) -> Result<Option<u64>, RunError> {
-        let mut input = conditions.standard_input()?;
+    ) -> Result<(Option<u64>, bool), RunError> {
+        let mut input = Some(conditions.standard_input()?);
         let mut granted = None;
+        let mut stages = Vec::with_capacity(self.stages.len());
         for (index, text) in self.stages.iter().enumerate() {
-            let (output, next) = if index + 1 == self.stages.len() {
-                (writers[0].try_clone().map_err(not_run)?, Stdio::null())
+            let read = input.take().expect("each stage but the last makes the next one's input");
+            let output = if index + 1 == self.stages.len() {
+                writers[0].try_clone().map_err(not_run)?.into()
             } else {
                 let pipe = Pipe::new().map_err(not_run)?;
                 granted = Some(self.resize(&pipe)?);
-                (pipe.writer, Stdio::from(pipe.reader))
+                input = Some(pipe.reader.into());
+                pipe.writer.into()
             };
             let mut command: Command = conditions.command(text)?;
-            command.stdin(input).stdout(output).stderr(writers[1].try_clone().map_err(not_run)?);
             if mode.padding > 0 {
                 command.env("PIPEMARK_PADDING", "x".repeat(mode.padding));
             }
+            let name = shown_command(text.as_bytes().trim_ascii()).into_owned();
+            let streams = [read, output, writers[1].try_clone().map_err(not_run)?.into()];
+            stages.push(StageStart { name, command, streams });
+        }
+        let before = started.len();
+        if let Some(prepared) = conditions.prepare(&mut stages, started) {
+            if started.is_empty() {
+                *begin = Instant::now();
+            }
+            let released: Result<Vec<Child>, _> = prepared.into_iter().map(PreparedChild::release).collect();
+            if let Ok(released) = released {
+                started.extend(released);
+                return Ok((granted, true));
+            }
+        }
+        debug_assert_eq!(started.len(), before, "stages that can't be released have ended");
+        for StageStart { name, mut command, streams: [input, output, errors] } in stages {
+            command.stdin(input).stdout(output).stderr(errors);
             let group = started.first().map_or(ProcessGroup::Own, ProcessGroup::Of);
             if started.is_empty() {
                 *begin = Instant::now();
             }
-            let child = conditions.start(shown_command(text.as_bytes().trim_ascii()).as_ref(), &mut command, group)?;
-            started.push(child);
-            input = next;
+            started.push(conditions.start(&name, &mut command, group)?);
         }
-        Ok(granted)
+        Ok((granted, false))
     }
 
     /// Sets the requested capacity of a pipe, and returns the granted capacity.

@@ -12,6 +12,7 @@
 pub mod error;
 pub mod guard;
 pub mod interrupt;
+pub mod prepared;
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -37,6 +38,7 @@ use pipemark_model::Cpu;
 
 pub use error::RunError;
 pub use interrupt::{Interrupt, wait_readable};
+pub use prepared::PreparedChild;
 
 /// The hidden verb that makes this program execute a foreign program.
 pub const STAGE_VERB: &str = "__stage";
