@@ -28,3 +28,6 @@ pub mod shell;
 mod shell_start;
 mod standard_error;
 mod thresholds;
+
+#[cfg(test)]
+mod tests;

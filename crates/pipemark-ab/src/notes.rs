@@ -2,6 +2,7 @@
 
 use pipemark_model::{Unit, counted, digits, signed_percent};
 use pipemark_show::{Note, Style};
+use pipemark_stats::records::ratio_agrees;
 use pipemark_stats::verdict::Verdict;
 
 use crate::conclusion::{compared_with_saved, conclusion, shown_interval};
@@ -36,6 +37,7 @@ pub fn notes(result: &AbResult, kinds: &[FigureKind], by: &FigureKind) -> Vec<No
         _ => String::new(),
     }));
     notes.retain(|note| !note.text.is_empty());
+    notes.extend(change_note(result, kinds, by));
     if let Some(cold) = result.cold {
         notes.push(match cold.stayed {
             0 => plain(format!("Cold: all {} pages were evicted from the page cache before each run.", cold.pages)),
@@ -68,6 +70,35 @@ pub fn notes(result: &AbResult, kinds: &[FigureKind], by: &FigureKind) -> Vec<No
     );
     notes.extend(beyond_thresholds(result, kinds));
     notes
+}
+
+/// Says what changes are of, if the medians that the tables show beside one have another ratio. `None` otherwise.
+fn change_note(result: &AbResult, kinds: &[FigureKind], by: &FigureKind) -> Option<Note> {
+    let reference = result.commands.iter().find(|command| command.label == result.reference);
+    let differs = |command: &CommandResult, kind: &FigureKind| {
+        let figure = command.figures.get(&kind.key)?;
+        let base = match &result.baseline {
+            Some(_) => figure.saved?.median,
+            None => reference?.figures.get(&kind.key)?.estimate.median,
+        };
+        let change = figure.comparison?.change;
+        Some(!ratio_agrees(1.0 + change, figure.estimate.median / base))
+    };
+    let commands = || result.commands.iter().filter(|command| command.failed.is_none());
+    // Two commands have a table of all figures; more have one of the judged figure.
+    let mut those: Vec<String> = Vec::new();
+    for command in commands() {
+        let several = result.commands.len() > 2 || (result.baseline.is_some() && result.commands.len() > 1);
+        let shown = kinds.iter().filter(|kind| !several || kind.key == by.key);
+        let own = shown.filter(|kind| differs(command, kind) == Some(true));
+        those.extend(own.map(|kind| if several { command.label.clone() } else { kind.heading.clone() }));
+    }
+    let unit = if result.sessions == 1 && result.baseline.is_none() { "round" } else { "session" };
+    let text = format!(
+        "change: the median of the changes within each {unit}; of {}, the medians above have another ratio",
+        those.join(", ")
+    );
+    (!those.is_empty()).then(|| Note::plain(text))
 }
 
 /// The figures that are worse by their own threshold, except the judged one.

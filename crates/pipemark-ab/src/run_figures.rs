@@ -45,6 +45,15 @@ impl FigureUnit {
         }
     }
 
+    /// Formats values in the multiple of the unit that fits all of `values`, so that a row or a column has one unit.
+    pub fn common<'a>(&'a self, values: &[f64]) -> impl Fn(f64) -> String + use<'a> {
+        let common = match self {
+            FigureUnit::Known(unit) => Some(unit.common(values.iter().copied())),
+            FigureUnit::Own(_) => None,
+        };
+        move |value| common.map_or_else(|| self.show(value), |common| common.show(value))
+    }
+
     /// The unit of the figure's values in JSON.
     pub fn name(&self) -> &str {
         match self {

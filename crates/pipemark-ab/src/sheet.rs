@@ -12,8 +12,8 @@ use crate::notes::notes;
 use crate::result::{AbResult, CommandResult, FigureResult};
 use crate::run_figures::{FigureKind, FigureUnit};
 
-/// A chart is drawn for a parameter with at least this number of values.
-const MIN_POINTS: usize = 3;
+/// A chart is drawn for a parameter with at least this number of values. Of fewer, the table says as much.
+const MIN_POINTS: usize = 4;
 
 /// The result as text. With `all`, the text has every figure of every command.
 pub fn commands_sheet(result: &AbResult, kinds: &[FigureKind], all: bool) -> Sheet {
@@ -119,6 +119,9 @@ fn ranked(result: &AbResult, by: &FigureKind) -> Grid {
     }
     let several = order.len() > 1;
     let figure = |command: &CommandResult| result.judged(command).cloned();
+    let estimates: Vec<Estimate> =
+        result.commands.iter().filter_map(|one| Some(result.judged(one)?.estimate)).collect();
+    let unit = by.unit.common(&shown_values(&estimates));
     let rank = if order.len() > 2 { Column::figures("rank", "#") } else { Column::data("rank") };
     let granted = result.commands.iter().any(|command| command.capacity_granted.is_some());
     let capacity = if granted { Column::figures("capacity", "capacity") } else { Column::data("capacity") };
@@ -130,7 +133,7 @@ fn ranked(result: &AbResult, by: &FigureKind) -> Grid {
     });
     table.push(Column::words("command", "command").fit(Fit::Wrapped), |command| Cell::text(&command.command));
     table.push(Column::figures(&by.key, &by.heading), |command| {
-        figure(command).map_or_else(Cell::default, |figure| median(by, &figure))
+        figure(command).map_or_else(Cell::default, |figure| median(&unit, &figure))
     });
     if several {
         table.push(Column::figures("change", "change"), |command| change(figure(command).as_ref()));
@@ -138,7 +141,7 @@ fn ranked(result: &AbResult, by: &FigureKind) -> Grid {
         table.push(Column::words("verdict", "verdict"), |command| verdict(figure(command).as_ref()));
     } else {
         table.push(Column::figures("", "95\u{a0}% interval"), |command| {
-            Cell::shown(figure(command).and_then(|figure| ends(by, &figure.estimate)).unwrap_or_default())
+            Cell::shown(figure(command).and_then(|figure| ends(&unit, &figure.estimate)).unwrap_or_default())
         });
         table.push(Column::figures("runs", "runs"), |command| {
             Cell::of(command.runs.len().to_string(), command.runs.len())
@@ -156,17 +159,27 @@ fn ranked(result: &AbResult, by: &FigureKind) -> Grid {
     grid
 }
 
-fn median(kind: &FigureKind, figure: &FigureResult) -> Cell {
-    let bound = if figure.at_most { "≤ " } else { "" };
-    Cell::of(format!("{bound}{}", kind.unit.show(figure.estimate.median)), figure.estimate.median)
+/// The values that choose the unit of a row or a column: the medians, or of one command all that are shown.
+fn shown_values(estimates: &[Estimate]) -> Vec<f64> {
+    match estimates {
+        [Estimate { median, low, high, min, max, .. }] => {
+            [Some(*median), *low, *high, Some(*min), Some(*max)].into_iter().flatten().collect()
+        }
+        several => several.iter().map(|estimate| estimate.median).collect(),
+    }
 }
 
-fn ends(kind: &FigureKind, estimate: &Estimate) -> Option<String> {
+fn median(show: impl Fn(f64) -> String, figure: &FigureResult) -> Cell {
+    let bound = if figure.at_most { "≤ " } else { "" };
+    Cell::of(format!("{bound}{}", show(figure.estimate.median)), figure.estimate.median)
+}
+
+fn ends(show: impl Fn(f64) -> String, estimate: &Estimate) -> Option<String> {
     let (low, high) = estimate.low.zip(estimate.high)?;
     if spans_too_much(low, high) {
         return Some(format!("over {MAX_SPAN}× wide"));
     }
-    Some(format!("{} – {}", kind.unit.show(low), kind.unit.show(high)))
+    Some(format!("{} – {}", show(low), show(high)))
 }
 
 fn change(figure: Option<&FigureResult>) -> Cell {
@@ -195,17 +208,18 @@ fn figures_of_one(command: &CommandResult, kinds: &[FigureKind], by: &FigureKind
     let rows: Vec<&FigureKind> =
         kinds.iter().filter(|kind| kind.key != by.key && command.figures.contains_key(&kind.key)).collect();
     let of = |kind: &FigureKind| &command.figures[&kind.key];
+    let show = |kind: &FigureKind, value: f64| kind.unit.common(&shown_values(&[of(kind).estimate]))(value);
     Table::of(&rows)
         .column(Column::words("figure", "figure"), |kind| Cell::of(&kind.heading, kind.key.as_str()))
-        .column(Column::figures("median", "median"), |kind| median(kind, of(kind)))
+        .column(Column::figures("median", "median"), |kind| median(|value| show(kind, value), of(kind)))
         .column(Column::figures("", "95\u{a0}% interval"), |kind| {
-            Cell::shown(ends(kind, &of(kind).estimate).unwrap_or_default())
+            Cell::shown(ends(|value| show(kind, value), &of(kind).estimate).unwrap_or_default())
         })
         .column(Column::figures("min", "min"), |kind| {
-            Cell::of(kind.unit.show(of(kind).estimate.min), of(kind).estimate.min)
+            Cell::of(show(kind, of(kind).estimate.min), of(kind).estimate.min)
         })
         .column(Column::figures("max", "max"), |kind| {
-            Cell::of(kind.unit.show(of(kind).estimate.max), of(kind).estimate.max)
+            Cell::of(show(kind, of(kind).estimate.max), of(kind).estimate.max)
         })
         .grid()
 }
@@ -214,7 +228,12 @@ fn figures_of_two(result: &AbResult, kinds: &[FigureKind], by: &FigureKind) -> G
     let rows = others(result, kinds, by);
     let new = result.commands.iter().position(|command| command.label != result.reference).unwrap_or(1);
     let of = |at: usize, kind: &FigureKind| result.commands[at].figures.get(&kind.key);
-    let cell = |at: usize, kind: &FigureKind| of(at, kind).map_or_else(Cell::default, |figure| median(kind, figure));
+    let medians = |kind: &FigureKind| -> Vec<f64> {
+        [0, 1].into_iter().filter_map(|at| Some(of(at, kind)?.estimate.median)).collect()
+    };
+    let cell = |at: usize, kind: &FigureKind| {
+        of(at, kind).map_or_else(Cell::default, |figure| median(kind.unit.common(&medians(kind)), figure))
+    };
     let label = |at: usize| result.commands[at].label.as_str();
     Table::of(&rows)
         .column(Column::words("figure", "figure"), |kind| Cell::of(&kind.heading, kind.key.as_str()))
@@ -236,14 +255,19 @@ fn compared(result: &AbResult, baseline: &str, kinds: &[FigureKind], by: &Figure
         let is_shown =
             |kind: &&FigureKind| of(kind).is_some_and(|figure| all || kind.key == by.key || figure.threshold.is_some());
         let rows: Vec<&FigureKind> = kinds.iter().filter(is_shown).collect();
+        // A row has one unit.
+        let show = |kind: &FigureKind, value: f64| {
+            let both = of(kind).map(|figure| [Some(figure.estimate.median), figure.saved.map(|saved| saved.median)]);
+            kind.unit.common(&both.into_iter().flatten().flatten().collect::<Vec<_>>())(value)
+        };
         let own = Table::of(&rows)
             .column(Column::words("figure", "figure"), |kind| Cell::of(&kind.heading, kind.key.as_str()))
             .column(Column::figures("saved", baseline).fit(Fit::Elastic), |kind| {
                 let saved = of(kind).and_then(|figure| figure.saved);
-                saved.map_or_else(Cell::default, |saved| Cell::of(kind.unit.show(saved.median), saved.median))
+                saved.map_or_else(Cell::default, |saved| Cell::of(show(kind, saved.median), saved.median))
             })
             .column(Column::figures("median", "now"), |kind| {
-                of(kind).map_or_else(Cell::default, |figure| median(kind, figure))
+                of(kind).map_or_else(Cell::default, |figure| median(|value| show(kind, value), figure))
             })
             .column(Column::figures("change", "change"), |kind| change(of(kind)))
             .column(Column::figures("", "interval"), |kind| judged_interval(of(kind)))
@@ -265,10 +289,12 @@ fn figures_of_all(result: &AbResult, kinds: &[FigureKind], by: &FigureKind) -> G
     for kind in others(result, kinds, by) {
         let rows: Vec<&CommandResult> = result.commands.iter().filter(|command| command.failed.is_none()).collect();
         let of = |command: &CommandResult| command.figures.get(&kind.key).cloned();
+        let estimates: Vec<Estimate> = rows.iter().filter_map(|command| Some(of(command)?.estimate)).collect();
+        let unit = kind.unit.common(&shown_values(&estimates));
         let own = Table::of(&rows)
             .column(Column::words("label", "name"), |command| Cell::text(&command.label))
             .column(Column::figures("median", "median"), |command| {
-                of(command).map_or_else(Cell::default, |figure| median(kind, &figure))
+                of(command).map_or_else(Cell::default, |figure| median(&unit, &figure))
             })
             .column(Column::figures("change", "change"), |command| change(of(command).as_ref()))
             .column(Column::figures("", "interval"), |command| judged_interval(of(command).as_ref()))
@@ -300,7 +326,7 @@ fn chart(result: &AbResult, by: &FigureKind) -> Option<Chart> {
             interval: estimate.low.zip(estimate.high),
             name: command.label.clone(),
             figure: by.unit.show(estimate.median),
-            about: ends(by, &estimate).unwrap_or_default(),
+            about: ends(|value| by.unit.show(value), &estimate).unwrap_or_default(),
             ..Point::default()
         };
         match series.iter_mut().find(|series| series.label == label) {

@@ -130,6 +130,12 @@ pub fn ratios(samples: &[Sample], base: &[Sample], figure: impl Fn(&Sample) -> O
     ratios.filter(|ratio| ratio.is_normal() && *ratio > 0.0).collect()
 }
 
+/// Whether a ratio that was computed within rounds is the ratio of the medians shown beside it, within 2 %. If not, texts
+/// say what it is of.
+pub fn ratio_agrees(within_rounds: f64, of_medians: f64) -> bool {
+    (within_rounds / of_medians - 1.0).abs() <= 0.02
+}
+
 /// Names each trial by the parameters in which it differs from the other trials of its experiment.
 fn names(outcomes: &[Outcome]) -> Vec<String> {
     let mut experiments: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
