@@ -8,8 +8,8 @@ use crate::style::Colour;
 use crate::text::{abridge, pad, width, wrap};
 use crate::{Align, Axis, Cell, Chart, ChartKind, Column, Grid, Point, Scale, Series, SeriesRole, Style, layout};
 
-/// Height of a chart with two axes, in rows.
-const ROWS: usize = 16;
+/// The smallest and the largest height of a chart with two axes, in rows. A chart of few points needs few rows.
+const ROWS: [usize; 2] = [6, 16];
 /// The marks of curves, in the order of the curves.
 const SYMBOLS: &str = "●▲■◆○△□◇abcdefghijklmnopqr";
 
@@ -88,7 +88,8 @@ fn curves(chart: &Chart, room: usize, colour: Colour) -> Vec<String> {
     let labels: Vec<(f64, String)> = y_ticks.iter().map(|&tick| (tick, chart.y.label(tick))).collect();
     let margin = labels.iter().map(|(_, label)| width(label)).max().unwrap_or(0).min(room / 3);
     let columns = room.saturating_sub(margin + 2).clamp(16, 160);
-    let mut canvas = Canvas::new(columns);
+    let rows = (2 * x_ticks.len()).clamp(ROWS[0], ROWS[1]);
+    let mut canvas = Canvas::new(columns, rows);
     for (index, series) in shown.iter().take(SYMBOLS.chars().count()).enumerate() {
         let place = |point: &Point| (x.share(point.x), y.share(point.y));
         let placed: Vec<_> = series.points.iter().map(place).filter(|(x, y)| x.is_finite() && y.is_finite()).collect();
@@ -102,8 +103,9 @@ fn curves(chart: &Chart, room: usize, colour: Colour) -> Vec<String> {
     }
     let aside = |text: &str| colour.paint(Style::Aside, text);
     let mut out = vec![aside(&chart.y.title)];
-    for row in 0..ROWS {
-        let tick = labels.iter().find(|(value, _)| Canvas::row(y.share(*value)) == Some(row));
+    for row in 0..rows {
+        // If there are fewer rows than ticks, a row has the label of the first of its ticks.
+        let tick = labels.iter().find(|(value, _)| canvas.row(y.share(*value)) == Some(row));
         let (label, edge) = tick.map_or(("", "│"), |(_, label)| (label.as_str(), "┤"));
         let side = aside(&format!("{} {edge}", pad(&abridge(label, margin), margin, Align::Right)));
         out.push(format!("{side}{}", canvas.line(row, colour)).trim_end().to_owned());
@@ -186,6 +188,7 @@ fn round(axis: &Axis, values: impl Iterator<Item = f64>) -> Vec<f64> {
 /// The cells of the drawing. The first row is at the top.
 struct Canvas {
     columns: usize,
+    rows: usize,
     /// The Braille dots in the cell, and the index of the curve that drew the last of them.
     dots: Vec<(u8, usize)>,
     /// The index of the curve with a point in the cell; `None` without a point.
@@ -193,19 +196,19 @@ struct Canvas {
 }
 
 impl Canvas {
-    fn new(columns: usize) -> Canvas {
-        Canvas { columns, dots: vec![(0, 0); columns * ROWS], marks: vec![None; columns * ROWS] }
+    fn new(columns: usize, rows: usize) -> Canvas {
+        Canvas { columns, rows, dots: vec![(0, 0); columns * rows], marks: vec![None; columns * rows] }
     }
 
     /// The row at a share of the height; `None` outside of the drawing.
-    fn row(share: f64) -> Option<usize> {
-        let row = ((1.0 - share) * (ROWS - 1) as f64).round();
-        (row >= 0.0 && row < ROWS as f64).then_some(row as usize)
+    fn row(&self, share: f64) -> Option<usize> {
+        let row = ((1.0 - share) * (self.rows - 1) as f64).round();
+        (row >= 0.0 && row < self.rows as f64).then_some(row as usize)
     }
 
     fn mark(&mut self, (x, y): (f64, f64), index: usize) {
         let column = (x * (self.columns - 1) as f64).round();
-        if let (Some(row), true) = (Canvas::row(y), (0.0..self.columns as f64).contains(&column)) {
+        if let (Some(row), true) = (self.row(y), (0.0..self.columns as f64).contains(&column)) {
             // An earlier mark stays: the other curves are compared with the first one.
             self.marks[row * self.columns + column as usize].get_or_insert(index);
         }
@@ -214,7 +217,7 @@ impl Canvas {
     /// Draws a straight line in dots. Each cell has two columns and four rows of dots.
     fn join(&mut self, from: (f64, f64), to: (f64, f64), index: usize) {
         const BITS: [[u8; 2]; 4] = [[0x01, 0x08], [0x02, 0x10], [0x04, 0x20], [0x40, 0x80]];
-        let (across, down) = ((self.columns * 2) as f64, (ROWS * 4) as f64);
+        let (across, down) = ((self.columns * 2) as f64, (self.rows * 4) as f64);
         let dot = |(x, y): (f64, f64)| (x * (across - 1.0), (1.0 - y) * (down - 1.0));
         let (from, to) = (dot(from), dot(to));
         let steps = (to.0 - from.0).abs().max((to.1 - from.1).abs()).ceil().clamp(1.0, 4000.0) as u32;
