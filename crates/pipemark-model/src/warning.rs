@@ -154,3 +154,16 @@ impl Warning {
         matches!(self, Warning::AboveCeiling { above, runs, .. } if 2 * above > *runs || *runs == 0)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_mode_of_a_few_per_cent_makes_no_trial_bimodal() {
+        let text = |slow_percent| Warning::Regimes { slow: 1e9, slow_percent, fast: 3e9, cause: None }.to_string();
+        assert_eq!(text(4.0), "954 MiB/s for 4 % of the time, otherwise 2.79 GiB/s");
+        assert_eq!(text(96.0), "2.79 GiB/s for 4 % of the time, otherwise 954 MiB/s");
+        assert_eq!(text(40.0), "bimodal: 954 MiB/s for 40 % of the time, 2.79 GiB/s for 60 %");
+    }
+}
