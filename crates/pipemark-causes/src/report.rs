@@ -351,6 +351,27 @@ pub struct StageFigures {
     pub moments: Vec<StageMoment>,
 }
 
+impl StageFigures {
+    /// The share of `busy` in which the stage waits for something else than its pipes or a CPU: a disk, the network, the
+    /// terminal, a timer, a child, a lock, or what isn't known.
+    pub fn waits(&self) -> f64 {
+        let waits =
+            [self.disk, self.network, self.terminal, self.sleep, self.children, self.lock, self.stopped, self.other];
+        waits.iter().sum::<f64>().min(self.busy)
+    }
+
+    /// The share of `busy` in which the stage computes or waits for a CPU.
+    pub fn works(&self) -> f64 {
+        (self.busy - self.waits()).max(0.0)
+    }
+
+    /// Calls of read, write and the like per second; `None` if they aren't counted.
+    pub fn calls_per_second(&self) -> Option<f64> {
+        let (reads, writes) = (self.reads_per_second, self.writes_per_second);
+        reads.or(writes).map(|_| reads.unwrap_or(0.0) + writes.unwrap_or(0.0))
+    }
+}
+
 /// A stage's shares at one moment, or their means around it.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]

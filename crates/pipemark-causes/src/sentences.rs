@@ -14,7 +14,7 @@ use crate::figures::PipelineFigures;
 pub use crate::figures::percent;
 use crate::hypothesis::{Hypothesis, Scene};
 use crate::judge;
-use crate::model::{busy, is_work_of_children, working_share};
+use crate::model::{is_work_of_children, working_share};
 use crate::programs;
 use crate::report::{PipeFigures, StageFigures};
 
@@ -23,13 +23,25 @@ pub fn name(figures: &PipelineFigures, number: usize) -> String {
     figures.name_of(number)
 }
 
-/// Formats calls per second, abbreviated.
+/// Formats calls per second, abbreviated, with the digits of the table of stages.
 pub fn rate(per_second: f64) -> String {
     match per_second {
         many if many >= 999_500.0 => format!("{:.1} M calls/s", many / 1e6),
-        many if many >= 999.5 => format!("{:.0} k calls/s", many / 1e3),
+        many if many >= 9_999.5 => format!("{:.0} k calls/s", many / 1e3),
         few => format!("{few:.0} calls/s"),
     }
+}
+
+/// How long a stage is busy, as the table of stages shows it: `busy 82 %`, `busy 60 %, waits 22 %`.
+fn occupied(stage: &StageFigures) -> String {
+    let (busy, waits) = (percent(stage.works()), percent(stage.waits()));
+    let waits = if stage.waits() >= 0.005 { format!(", waits {waits}") } else { String::new() };
+    // The shares are of the time in which the stage existed.
+    let life = match stage.present {
+        short if short < 0.9 => format!(" of the {} of the time for which it existed", percent(short)),
+        _ => String::new(),
+    };
+    format!("busy {busy}{waits}{life}")
 }
 
 fn describe_peer(peer: &PeerFigures) -> String {
@@ -136,12 +148,16 @@ pub fn text(scene: &Scene, found: &Hypothesis) -> String {
         Cause::Declared(facts) => (causes::declaration(facts).sentence)(scene, found),
         Cause::Calls(kind) => {
             let calls = calls_of(stage, kind).unwrap_or(SmallCalls { bytes: 0.0, per_second: 0.0 });
+            // The rate in the table is that of all calls.
+            let per_second = stage.calls_per_second().unwrap_or(calls.per_second);
+            let both = stage.reads_per_second.zip(stage.writes_per_second);
+            let in_all = if both.is_some_and(|(reads, writes)| reads.min(writes) >= 1.0) { " in all" } else { "" };
             let writes = calls::is_by_writes(stage, kind);
             let mut text = format!(
-                "{own} {} {} per call ({}): the calls cost more than the bytes.",
+                "{own} {} {} per call ({}{in_all}): the calls cost more than the bytes.",
                 if writes { "writes" } else { "reads" },
                 bytes(calls.bytes),
-                rate(calls.per_second)
+                rate(per_second)
             );
             if let Some(payer) = found.payer.filter(|&payer| Some(payer) != found.stage) {
                 text.push_str(&format!(" {} must make just as many calls.", name(figures, payer)));
@@ -181,8 +197,8 @@ pub fn text(scene: &Scene, found: &Hypothesis) -> String {
             text
         }
         Cause::StageOrPipe => format!(
-            "Inconclusive: either {own} (busy {}) or the pipe from {from} to {to} ({}) holds the pipeline back.",
-            percent(stage.busy * stage.present),
+            "Inconclusive: either {own} ({}) or the pipe from {from} to {to} ({}) holds the pipeline back.",
+            occupied(stage),
             waits(pipe)
         ),
         Cause::TooShort => {
@@ -192,23 +208,25 @@ pub fn text(scene: &Scene, found: &Hypothesis) -> String {
             )
         }
         Cause::FewSamples | Cause::BusyAlike => format!(
-            "Inconclusive after {} samples: either {own} (busy {}) or {other} (busy {}) holds the pipeline back.",
+            "Inconclusive after {} samples: either {own} ({}) or {other} ({}) holds the pipeline back.",
             figures.samples,
-            percent(busy(stage)),
-            percent(busy(next))
+            occupied(stage),
+            occupied(next)
         ),
         Cause::Balanced => {
             let busy_alike = judge::alike(figures, stage, next).unwrap_or(true);
-            let (what, share): (_, fn(&StageFigures) -> f64) = if busy_alike {
-                ("is busy", |stage| stage.busy * stage.present)
-            } else {
-                ("works for", working_share)
-            };
-            format!(
-                "The pipeline is balanced: {own} {what} {} of the time and {other} {}. Making only one of them faster gains little.",
-                percent(share(stage)),
-                percent(share(next))
-            )
+            match busy_alike {
+                true => format!(
+                    "The pipeline is balanced: {own} ({}) and {other} ({}) are busy alike. Making only one of them faster gains little.",
+                    occupied(stage),
+                    occupied(next)
+                ),
+                false => format!(
+                    "The pipeline is balanced: {own} works for {} of the time and {other} {}. Making only one of them faster gains little.",
+                    percent(working_share(stage)),
+                    percent(working_share(next))
+                ),
+            }
         }
         Cause::Peer(role) => socket(figures, stage, role),
         Cause::Activity(_) => slow_stage(scene, stage, found),
@@ -220,9 +238,17 @@ pub fn text(scene: &Scene, found: &Hypothesis) -> String {
     }
 }
 
+/// A mean number of bytes, with the digits of the table of stages.
 fn bytes(count: f64) -> String {
-    let count = count.round().max(1.0);
-    format!("{count:.0} byte{}", if count == 1.0 { "" } else { "s" })
+    let text = match count.max(1.0) {
+        few if few < 9.95 => format!("{few:.1}"),
+        some if some < 1023.5 => format!("{some:.0}"),
+        many => return format!("{:.1} KiB", many / 1024.0),
+    };
+    match text.strip_suffix(".0").unwrap_or(&text) {
+        "1" => "1 byte".to_owned(),
+        count => format!("{count} bytes"),
+    }
 }
 
 fn waits(pipe: &PipeFigures) -> String {

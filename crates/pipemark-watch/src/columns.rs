@@ -9,6 +9,8 @@ use pipemark_causes::verdict::{is_unsampled, percent};
 
 /// The number of points of history shown beside a stage.
 const HISTORY_POINTS: usize = 10;
+/// Other waits than those for pipes have a column if a stage waits for at least this share of the time.
+const MIN_WAITS: f64 = 0.005;
 
 /// Where the table is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,7 +30,6 @@ pub(crate) struct StageRow<'a> {
     pub rate: ColumnUnit,
     /// The busy share over time, the latest last.
     pub past: &'a [f64],
-    pub view: View,
     /// Whether the verdict names the stage.
     pub is_named: bool,
 }
@@ -41,31 +42,40 @@ pub(crate) struct StageColumn {
     /// columns of the narrow screen are never omitted.
     views: &'static [View],
     pub cell: fn(&StageRow) -> Cell,
+    /// Whether a stage has anything to show in it. Without such a stage, there is no column.
+    has: fn(&StageFigures) -> bool,
 }
 
 const ALL: &[View] = &[View::Report, View::Screen, View::NarrowScreen];
 const WIDE: &[View] = &[View::Report, View::Screen];
 const LIVE: &[View] = &[View::Screen];
+const ANY_LIVE: &[View] = &[View::Screen, View::NarrowScreen];
+
+const ALWAYS: fn(&StageFigures) -> bool = |_| true;
 
 #[rustfmt::skip]
-pub(crate) const COLUMNS: [StageColumn; 12] = [
-    StageColumn { key: "stage", heading: "stage", views: ALL, cell: name },
-    StageColumn { key: "in", heading: "in", views: WIDE, cell: |stage| rate(stage, stage.figures.bytes_in_per_second) },
-    StageColumn { key: "out", heading: "out", views: WIDE, cell: |stage| rate(stage, stage.figures.bytes_out_per_second) },
-    StageColumn { key: "busy", heading: "busy", views: ALL, cell: |stage| share(stage, stage.figures.busy).style(style(stage)) },
-    StageColumn { key: "starved", heading: "starved", views: ALL, cell: |stage| share(stage, stage.figures.starved) },
-    StageColumn { key: "blocked", heading: "blocked", views: ALL, cell: |stage| share(stage, stage.figures.blocked) },
-    StageColumn { key: "cpu", heading: "CPU", views: WIDE, cell: |stage| or_dash(stage.figures.cpu.map(percent)) },
-    StageColumn { key: "read", heading: "B/read", views: WIDE, cell: |stage| or_dash(stage.figures.bytes_per_read.map(bytes)) },
-    StageColumn { key: "write", heading: "B/write", views: WIDE, cell: |stage| or_dash(stage.figures.bytes_per_write.map(bytes)) },
-    StageColumn { key: "calls", heading: "calls/s", views: WIDE, cell: calls_per_second },
-    StageColumn { key: "switches", heading: "sw/s", views: LIVE, cell: |stage| or_dash(stage.figures.switches_per_second.map(thousands)) },
-    StageColumn { key: "", heading: "past", views: LIVE, cell: past },
+pub(crate) const COLUMNS: [StageColumn; 15] = [
+    StageColumn { key: "stage", heading: "stage", views: ALL, cell: name, has: ALWAYS },
+    StageColumn { key: "in", heading: "in", views: WIDE, cell: |stage| rate(stage, stage.figures.bytes_in_per_second), has: ALWAYS },
+    StageColumn { key: "out", heading: "out", views: WIDE, cell: |stage| rate(stage, stage.figures.bytes_out_per_second), has: ALWAYS },
+    StageColumn { key: "busy", heading: "busy", views: ALL, cell: |stage| share(stage, stage.figures.works()).style(style(stage)), has: ALWAYS },
+    StageColumn { key: "waits", heading: "waits", views: ALL, cell: |stage| share(stage, stage.figures.waits()), has: |stage| stage.waits() >= MIN_WAITS },
+    StageColumn { key: "starved", heading: "starved", views: ALL, cell: |stage| share(stage, stage.figures.starved), has: ALWAYS },
+    StageColumn { key: "blocked", heading: "blocked", views: ALL, cell: |stage| share(stage, stage.figures.blocked), has: ALWAYS },
+    StageColumn { key: "cpu", heading: "CPU", views: WIDE, cell: |stage| or_dash(stage.figures.cpu.map(percent)), has: ALWAYS },
+    StageColumn { key: "read", heading: "B/read", views: WIDE, cell: |stage| or_dash(stage.figures.bytes_per_read.map(bytes)), has: ALWAYS },
+    StageColumn { key: "write", heading: "B/write", views: WIDE, cell: |stage| or_dash(stage.figures.bytes_per_write.map(bytes)), has: ALWAYS },
+    StageColumn { key: "calls", heading: "calls/s", views: WIDE, cell: |stage| or_dash(stage.figures.calls_per_second().map(thousands)), has: ALWAYS },
+    StageColumn { key: "switches", heading: "sw/s", views: LIVE, cell: |stage| or_dash(stage.figures.switches_per_second.map(thousands)), has: ALWAYS },
+    StageColumn { key: "done", heading: "done", views: ANY_LIVE, cell: |stage| or_dash(stage.figures.progress.map(percent)), has: |stage| stage.progress.is_some() },
+    StageColumn { key: "left", heading: "left", views: ANY_LIVE, cell: |stage| or_dash(stage.figures.seconds_left.map(seconds)), has: |stage| stage.seconds_left.is_some() },
+    StageColumn { key: "", heading: "past", views: LIVE, cell: past, has: ALWAYS },
 ];
 
 impl StageColumn {
-    pub(crate) fn is_in(&self, view: View) -> bool {
-        self.views.contains(&view)
+    /// Whether the table of these stages has the column.
+    pub(crate) fn is_in(&self, view: View, stages: &[&StageFigures]) -> bool {
+        self.views.contains(&view) && stages.iter().any(|stage| (self.has)(stage))
     }
 
     pub(crate) fn heading(&self) -> Column {
@@ -85,14 +95,8 @@ fn style(stage: &StageRow) -> Style {
 fn name(stage: &StageRow) -> Cell {
     let figures = stage.figures;
     let several = if figures.processes > 1 { format!(" ×{}", figures.processes) } else { String::new() };
-    let left = match (figures.progress, figures.seconds_left) {
-        (Some(done), Some(seconds)) if stage.view != View::Report => {
-            format!(" {} {}", percent(done), Nanos((seconds * 1e9) as u64))
-        }
-        _ => String::new(),
-    };
     let mark = if stage.is_named { " ◀" } else { "" };
-    Cell::text(format!("{} {}{several}{mark}{left}", figures.number, figures.name)).style(style(stage))
+    Cell::text(format!("{} {}{several}{mark}", figures.number, figures.name)).style(style(stage))
 }
 
 fn or_dash(text: Option<String>) -> Cell {
@@ -118,13 +122,16 @@ fn bytes(bytes: f64) -> String {
     }
 }
 
-fn calls_per_second(stage: &StageRow) -> Cell {
-    let (reads, writes) = (stage.figures.reads_per_second, stage.figures.writes_per_second);
-    or_dash((reads.or(writes)).map(|_| thousands(reads.unwrap_or(0.0) + writes.unwrap_or(0.0))))
+fn thousands(count: f64) -> String {
+    match count {
+        ..9_999.5 => format!("{count:.0}"),
+        ..999_500.0 => format!("{:.0}k", count / 1e3),
+        _ => format!("{:.1}M", count / 1e6),
+    }
 }
 
-fn thousands(count: f64) -> String {
-    if count < 9_999.5 { format!("{count:.0}") } else { format!("{:.0}k", count / 1e3) }
+fn seconds(seconds: f64) -> String {
+    Nanos((seconds * 1e9) as u64).to_string()
 }
 
 /// The bar covers the whole time: if there are more moments than points, each point is a mean.
@@ -149,6 +156,9 @@ mod tests {
             processes: 3,
             present: 1.0,
             busy: 0.5,
+            sleep: 0.1,
+            progress: Some(0.25),
+            seconds_left: Some(3.0),
             starved: 0.3,
             blocked: 0.2,
             cpu: Some(0.4),
@@ -161,13 +171,14 @@ mod tests {
             ..StageFigures::default()
         };
         let rate = Unit::BytesPerSecond.common([3.0 * 1024.0 * 1024.0]);
-        let stage = StageRow { figures: &figures, rate, past: &[0.0, 1.0], view: View::Screen, is_named: true };
+        let stage = StageRow { figures: &figures, rate, past: &[0.0, 1.0], is_named: true };
         let shown = COLUMNS.iter().map(|column| (column.heading, (column.cell)(&stage).text));
         let expected = [
             ("stage", "2 grep ×3 ◀"),
             ("in", "3.00 MiB/s"),
             ("out", "–"),
-            ("busy", "50 %"),
+            ("busy", "40 %"),
+            ("waits", "10 %"),
             ("starved", "30 %"),
             ("blocked", "20 %"),
             ("CPU", "40 %"),
@@ -175,8 +186,29 @@ mod tests {
             ("B/write", "–"),
             ("calls/s", "90k"),
             ("sw/s", "12"),
+            ("done", "25 %"),
+            ("left", "3.00 s"),
             ("past", "▁█"),
         ];
         assert_eq!(shown.collect::<Vec<_>>(), expected.map(|(heading, text)| (heading, text.to_owned())));
+    }
+
+    #[test]
+    fn columns_without_anything_to_show_are_omitted() {
+        let tail = StageFigures { busy: 1.0, sleep: 1.0, cpu: Some(0.0), ..StageFigures::default() };
+        let head = StageFigures { starved: 1.0, ..StageFigures::default() };
+        let headings = |stages: &[&StageFigures]| {
+            let all = COLUMNS.iter().filter(|column| column.is_in(View::NarrowScreen, stages));
+            all.map(|column| column.heading).collect::<Vec<_>>()
+        };
+        assert_eq!(headings(&[&head]), ["stage", "busy", "starved", "blocked"]);
+        assert_eq!(headings(&[&head, &tail]), ["stage", "busy", "waits", "starved", "blocked"]);
+        assert_eq!((tail.works(), tail.waits()), (0.0, 1.0), "what sleeps isn't busy");
+    }
+
+    #[test]
+    fn counts_have_at_most_four_digits() {
+        let shown = [999.0, 9_999.0, 10_400.0, 999_400.0, 1_234_567.0].map(thousands);
+        assert_eq!(shown, ["999", "9999", "10k", "999k", "1.2M"]);
     }
 }

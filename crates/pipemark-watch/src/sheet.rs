@@ -2,7 +2,7 @@
 
 use pipemark_causes::report::{GainRange, HypothesisRecord, Quality};
 use pipemark_causes::verdict::percent;
-use pipemark_causes::{Phase, PipeFigures, PipelineReport, Remedy, StageFigures, StageMoment};
+use pipemark_causes::{Phase, PipeFigures, PipelineReport, PipelineVerdict, Remedy, StageFigures, StageMoment};
 use pipemark_model::{ByteSize, ColumnUnit, Unit, counted, neutral, total_order};
 use pipemark_show::{
     Axis, Block, Cell, Chart, ChartKind, Column, Fit, Grid, Note, Point, Row, RowGroup, Scale, Series, SeriesRole,
@@ -47,24 +47,35 @@ pub fn screen(report: &PipelineReport, history: &[Vec<f64>], busiest_first: bool
 
 fn conclude(sheet: &mut Sheet, report: &PipelineReport) {
     sheet.notes(report.notes.iter().map(Note::plain));
+    // Phases may need the same remedy, which is printed once.
+    let mut printed: Vec<&Remedy> = Vec::new();
     for Phase { begin, end, verdict } in &report.phases {
         sheet.text(Style::Plain, [format!("{begin:.1} to {end:.1} s: {}", verdict.text)]);
+        remedies(sheet, verdict, &mut printed);
     }
     if report.phases.is_empty() {
         sheet.text(Style::Plain, [&report.verdict.text]);
-    }
-    if report.verdict.remedies.is_empty() {
-        sheet.notes(report.verdict.advice.iter().map(|advice| Note::new("→", Style::Success, advice)));
-    }
-    for Remedy { text, command, .. } in &report.verdict.remedies {
-        sheet.notes([Note::new("→", Style::Success, text)]);
-        sheet.notes(Note::command(command));
+        remedies(sheet, &report.verdict, &mut printed);
     }
     let experiments = report.experiments.as_deref().unwrap_or_default();
-    if report.verdict.remedies.iter().all(|remedy| remedy.command != experiments)
+    if printed.iter().all(|remedy| remedy.command != experiments)
         && let Some(command) = Note::command(experiments)
     {
         sheet.notes([Note::new("→", Style::Success, "prove it, and find a faster pipeline, by experiment"), command]);
+    }
+}
+
+/// Adds the remedies of a verdict that aren't `printed` yet.
+fn remedies<'a>(sheet: &mut Sheet, verdict: &'a PipelineVerdict, printed: &mut Vec<&'a Remedy>) {
+    if verdict.remedies.is_empty() {
+        sheet.notes(verdict.advice.iter().map(|advice| Note::new("→", Style::Success, advice)));
+    }
+    for remedy in &verdict.remedies {
+        if !printed.contains(&remedy) {
+            sheet.notes([Note::new("→", Style::Success, &remedy.text)]);
+            sheet.notes(Note::command(&remedy.command));
+            printed.push(remedy);
+        }
     }
 }
 
@@ -147,18 +158,22 @@ fn grid(report: &PipelineReport, history: &[Vec<f64>], busiest_first: bool, view
         shown.sort_by_cached_key(|stage| stage.number);
     }
     let rate = unit_of_rates(&shown);
-    let columns = || COLUMNS.iter().filter(|column| column.is_in(view));
+    let columns: Vec<&StageColumn> = COLUMNS.iter().filter(|column| column.is_in(view, &shown)).collect();
     let mut rows = Vec::new();
     for figures in shown {
         let past = history.get(figures.number - 1).map_or(&[][..], Vec::as_slice);
-        let stage = StageRow { figures, rate, past, view, is_named: report.verdict.stage == Some(figures.number) };
-        rows.push(Row::from(columns().map(|column| (column.cell)(&stage)).collect::<Vec<_>>()));
+        let stage = StageRow { figures, rate, past, is_named: report.verdict.stage == Some(figures.number) };
+        rows.push(Row::from(columns.iter().map(|column| (column.cell)(&stage)).collect::<Vec<_>>()));
         let outs = report.pipes.iter().filter(|pipe| pipe.from == figures.number);
         let outs = outs.filter(|_| !busiest_first && view != View::NarrowScreen);
         let named = |one: &PipeFigures| report.verdict.pipe == Some(one.number);
         rows.extend(outs.map(|one| pipe(one, figures.number, named(one), view == View::Screen)));
     }
-    Grid { labels: 1, columns: columns().map(StageColumn::heading).collect(), groups: vec![RowGroup::new("", rows)] }
+    Grid {
+        labels: 1,
+        columns: columns.into_iter().map(StageColumn::heading).collect(),
+        groups: vec![RowGroup::new("", rows)],
+    }
 }
 
 /// The unit of all rates in the table. Rates that are small beside the largest don't affect it.

@@ -274,7 +274,7 @@ mod tests {
         let echo = StageFigures { reads_per_second: Some(7e5), ..calling(2, 99, Some(1.0), Some(69.0), 0.5) };
         let lines =
             verdict(&line(vec![calling(1, 5, None, Some(4096.0), 0.01), echo, calling(3, 9, Some(69.0), None, 0.0)]));
-        assert!(lines.text.starts_with("s2 reads 1 byte per call (700 k calls/s)"), "{}", lines.text);
+        assert!(lines.text.starts_with("s2 reads 1 byte per call (800 k calls/s in all)"), "{}", lines.text);
         let kinds = [found(1.0, 0.2, 7e5), found(1.0, 0.2, 2e5), found(8.0, 0.2, 7e5)].map(|verdict| verdict.kind);
         assert_eq!(kinds, [VerdictKind::Calls, VerdictKind::Stage, VerdictKind::Stage]);
     }
