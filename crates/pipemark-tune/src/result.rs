@@ -88,8 +88,13 @@ impl ExperimentResult {
         if self.experiments.iter().all(|one| one.runs == 0) {
             return format!("no change was tried: the budget is too short; {}", longer());
         }
-        if self.experiments.iter().any(|one| one.command.is_some() && one.verdict.is_some()) {
+        let confirmed = self.experiments.iter().filter(|one| one.command.is_some()).filter_map(|one| one.verdict);
+        let confirmed: Vec<Verdict> = confirmed.collect();
+        if confirmed.iter().any(|verdict| !matches!(verdict, Verdict::Same | Verdict::Worse)) {
             return "no change was proved faster: inconclusive".to_owned();
+        }
+        if !confirmed.is_empty() {
+            return "no change that was confirmed is faster".to_owned();
         }
         let promising = |one: &&TuneExperiment| {
             one.command.is_some() && one.failed.is_none() && one.gain.is_some_and(|gain| gain > PROMISING)

@@ -177,16 +177,19 @@ fn bottleneck(result: &ExperimentResult) -> Option<String> {
     let name = |number: usize| format!("{number} {}", result.stages[number - 1].name);
     let (best, stage, proof) = without.first()?.clone();
     let second = without.get(1).map_or(1.0, |second| second.0);
+    // Of a stage that couldn't be measured, nothing is known.
+    let of = if without.len() < result.stages.len() { " of the stages measured" } else { "" };
     if best < NO_DIFFERENCE {
-        return Some(
-            "no stage alone decides the time: without the work of any of them, it stays about the same".to_owned(),
-        );
+        let whose = if of.is_empty() { "no stage" } else { "none of the stages measured" };
+        return Some(format!(
+            "{whose} alone decides the time: without the work of any of them, it stays about the same"
+        ));
     }
     if best < second * NO_DIFFERENCE {
         let both = format!("{} and {}", name(stage), name(without[1].1));
         return Some(format!("{both} cost about the same: up to {}× without the work of either{proof}", digits(best)));
     }
-    Some(format!("bottleneck: {}; without its work, the pipeline is {}× as fast{proof}", name(stage), digits(best)))
+    Some(format!("bottleneck{of}: {}; without its work, the pipeline is {}× as fast{proof}", name(stage), digits(best)))
 }
 
 /// What the tables don't say.
@@ -202,18 +205,29 @@ fn sentences(result: &ExperimentResult) -> Vec<String> {
     let total: f64 = alone.iter().sum();
     let largest = alone.iter().copied().fold(0.0, f64::max);
     let base = result.time.median;
-    if alone.len() == result.stages.len() && alone.len() > 1 && total < base * 1.15 && largest < 0.75 * base {
+    let is_about_as_long = (base * 0.85..base * 1.15).contains(&total);
+    if alone.len() == result.stages.len() && alone.len() > 1 && is_about_as_long && largest < 0.75 * base {
         sentences.push(format!(
             "the stages don't overlap: alone they take {} s together, about as long as the pipeline",
             digits(total)
         ));
+    }
+    let failed: Vec<String> = result
+        .experiments
+        .iter()
+        .filter(is_change)
+        .filter(|one| one.same_output != Some(false))
+        .filter_map(|one| Some(format!("{} ({})", one.text, one.failed.as_ref()?)))
+        .collect();
+    if !failed.is_empty() {
+        sentences.push(format!("without a result: {}", failed.join("; ")));
     }
     let unhelpful: Vec<&str> = result
         .experiments
         .iter()
         .filter(is_change)
         .filter(|one| one.verdict.is_none() && one.same_output != Some(false))
-        .filter(|one| one.gain.is_none_or(|gain| gain < NO_DIFFERENCE))
+        .filter(|one| one.gain.is_some_and(|gain| gain < NO_DIFFERENCE))
         .filter(|one| one.kind != ExperimentKind::Cpus)
         .map(|one| one.text.as_str())
         .collect();
@@ -340,6 +354,49 @@ mod tests {
         assert_eq!(conclusion, "not proved: 1.50× as fast in 2 runs by pigz; use --budget 300s");
         let useless = result(vec![experiment(ExperimentKind::Remedy, 1, "pigz", Some(1.01), 1)]);
         assert_eq!(useless.conclusion(), "no change with the same output was found that helps");
+    }
+
+    #[test]
+    fn what_failed_is_not_said_to_gain_nothing() {
+        let mut failed = experiment(ExperimentKind::Remedy, 1, "pigz", None, 0);
+        failed.failed = Some("exit code 127".to_owned());
+        let all = vec![failed, experiment(ExperimentKind::Remedy, 2, "sort -S 25%", Some(1.01), 1)];
+        let sentences = sentences(&result(all));
+        assert_eq!(sentences, ["without a result: pigz (exit code 127)", "no gain: sort -S 25%"]);
+    }
+
+    #[test]
+    fn stages_overlap_unless_their_times_add_up_to_that_of_the_pipeline() {
+        let alone = |stage, seconds| {
+            let one = experiment(ExperimentKind::Alone, stage, "", None, 1);
+            TuneExperiment { seconds: Some(seconds), ..one }
+        };
+        let said = |first, second| {
+            let sentences = sentences(&result(vec![alone(1, first), alone(2, second)]));
+            sentences.iter().any(|sentence| sentence.contains("about as long as the pipeline"))
+        };
+        assert!(said(5.0, 5.0) && said(7.0, 4.0));
+        assert!(!said(2.0, 3.0), "5 s together aren't about as long as 10 s");
+    }
+
+    #[test]
+    fn only_a_comparison_of_all_stages_finds_the_bottleneck_of_all() {
+        let one = |gain| bottleneck(&result(vec![experiment(ExperimentKind::Without, 1, "", Some(gain), 1)])).unwrap();
+        assert!(one(2.0).starts_with("bottleneck of the stages measured: 1 gzip"), "{}", one(2.0));
+        assert!(one(1.0).starts_with("none of the stages measured alone"), "{}", one(1.0));
+    }
+
+    #[test]
+    fn only_an_open_comparison_is_inconclusive() {
+        let conclusion = |verdict| {
+            let mut one = experiment(ExperimentKind::Remedy, 1, "pigz", Some(0.9), 5);
+            one.verdict = Some(verdict);
+            result(vec![one]).conclusion()
+        };
+        assert_eq!(conclusion(Verdict::Inconclusive), "no change was proved faster: inconclusive");
+        for verdict in [Verdict::Same, Verdict::Worse] {
+            assert_eq!(conclusion(verdict), "no change that was confirmed is faster");
+        }
     }
 
     #[test]
