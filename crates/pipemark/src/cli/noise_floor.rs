@@ -179,7 +179,11 @@ fn sheet(floor: &NoiseFloor) -> Sheet {
     );
     sheet.text(Style::Plain, [format!("Interleaved: {change} % ({}): {verdict}", interval(&floor.itself)), between]);
     sheet.heading(2, "Smallest change in speed that is detected 9 times out of 10");
-    let change = |by: f64| Cell::of(format!("{} %", signed_percent(by)), by);
+    // A change above a doubling says nothing but that there are too few sessions.
+    let change = |by: f64| match by {
+        ..=1.0 => Cell::of(format!("{} %", signed_percent(by)), by),
+        _ => Cell::of("over 100 %", by),
+    };
     let table = Table::of(&floor.floors)
         .column(Column::figures("sessions", "sessions"), |one| Cell::of(one.sessions.to_string(), one.sessions))
         .column(Column::figures("two_files", "in two files"), |one| change(one.two_files))
