@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use pipemark_model::{ByteSize, Figure, spans_too_much, three_digits};
 use pipemark_stats::estimate;
-use pipemark_stats::records::ratios;
+use pipemark_stats::records::{ratio_agrees, ratios};
 
 use crate::findings::MeasuredTrial;
 use crate::findings::words::size_ranges;
@@ -15,7 +15,8 @@ use crate::findings::words::size_ranges;
 const TOLERANCE: f64 = 0.03;
 
 /// The ratio of `new` to `base` over the rounds in which both were measured, with its 95 % interval, which tables show
-/// too. The ratio is significant if the interval adjusted for all comparisons says so. As text: `1.52× (1.48–1.55)`.
+/// too. The ratio is significant if the interval adjusted for all comparisons says so. As text: `1.52× (1.48–1.55)`, or
+/// `1.52× (1.48–1.55, within rounds)` if the ratio of the two medians is another one.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Contrast<'a> {
     /// The compared figure, as the name of its CSV column, or `speed`.
@@ -25,6 +26,8 @@ pub(super) struct Contrast<'a> {
     pub ratio: f64,
     pub low: f64,
     pub high: f64,
+    /// The ratio of the two medians, which tables show beside each other.
+    pub of_medians: f64,
     /// The interval adjusted for all comparisons of the document.
     pub adjusted: (f64, f64),
 }
@@ -56,8 +59,9 @@ impl<'a> Contrast<'a> {
         if spans_too_much(low, high) {
             return None;
         }
-        let figure = figure.column();
-        Some(Contrast { figure, base, new, ratio, low, high, adjusted: base.family.interval(&estimate)? })
+        let of_medians = new.estimates.get(figure)?.median / base.estimates.get(figure)?.median;
+        let (figure, adjusted) = (figure.column(), base.family.interval(&estimate)?);
+        Some(Contrast { figure, base, new, ratio, low, high, of_medians, adjusted })
     }
 
     /// Whether `new` is significantly higher: the whole adjusted interval is more than 3 % above 1.
@@ -77,9 +81,17 @@ impl<'a> Contrast<'a> {
 
     /// The ratio of `base` to `new`.
     pub fn inverse(&self) -> Contrast<'a> {
-        let Contrast { figure, base, new, ratio, low, high, adjusted } = *self;
-        let adjusted = (1.0 / adjusted.1, 1.0 / adjusted.0);
-        Contrast { figure, base: new, new: base, ratio: 1.0 / ratio, low: 1.0 / high, high: 1.0 / low, adjusted }
+        let Contrast { figure, base, new, ratio, low, high, of_medians, adjusted } = *self;
+        Contrast {
+            figure,
+            base: new,
+            new: base,
+            ratio: 1.0 / ratio,
+            low: 1.0 / high,
+            high: 1.0 / low,
+            of_medians: 1.0 / of_medians,
+            adjusted: (1.0 / adjusted.1, 1.0 / adjusted.0),
+        }
     }
 
     /// The distance of the ratio from 1. Double and half have the same distance.
@@ -97,6 +109,11 @@ impl<'a> Contrast<'a> {
         }
     }
 
+    /// What the ratio is of, if it isn't the ratio of the medians.
+    pub fn qualifier(&self) -> &'static str {
+        if ratio_agrees(self.ratio, self.of_medians) { "" } else { ", within rounds" }
+    }
+
     /// The ratio as a percentage, `25.0 % (24.8–25.2)`. Small shares get more decimals.
     pub fn percent(&self) -> String {
         let [share, low, high] = [self.ratio, self.low, self.high].map(|share| match share * 100.0 {
@@ -104,7 +121,7 @@ impl<'a> Contrast<'a> {
             small if small < 0.0995 => format!("{small:.3}"),
             more => three_digits(more),
         });
-        format!("{share} % ({low}–{high})")
+        format!("{share} % ({low}–{high}{})", self.qualifier())
     }
 
     pub fn evidence(&self) -> Value {
@@ -125,7 +142,8 @@ impl<'a> Contrast<'a> {
 
 impl fmt::Display for Contrast<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}× ({}–{})", three_digits(self.ratio), three_digits(self.low), three_digits(self.high))
+        let [ratio, low, high] = [self.ratio, self.low, self.high].map(three_digits);
+        write!(f, "{ratio}× ({low}–{high}{})", self.qualifier())
     }
 }
 
@@ -227,6 +245,21 @@ mod tests {
         assert!(speed.is_higher() && (speed.ratio / 4.0 - 1.0).abs() < 0.01, "{speed:?}");
         let cost = Contrast::of(Figure::CpuSecondsPerMillion, speed.base, speed.new).unwrap();
         assert!(cost.is_lower() && (cost.ratio / 0.25 - 1.0).abs() < 0.01, "{cost:?}");
+    }
+
+    /// The table shows the medians beside each other, so a ratio within rounds that isn't theirs says what it is.
+    #[test]
+    fn a_ratio_that_is_not_that_of_the_medians_says_so() {
+        let quiet = record("e", &[], 1.0, &STEADY);
+        let twice = record("e", &[], 2.0, &STEADY);
+        assert_eq!(contrast(&quiet, &twice).unwrap().to_string(), "2.00× (2.00–2.00)");
+        let slow = [1.0, 1.01, 0.99, 1.0, 2.0, 2.02, 1.98, 2.01, 2.0];
+        // Of the new trial, there are only the first rounds, most of which were slow.
+        let (base, new) = (record("e", &[], 1.0, &slow), record("e", &[], 1.5, &slow[..5]));
+        let contrast = contrast(&base, &new).unwrap();
+        assert!((contrast.ratio - 1.5).abs() < 1e-6 && (contrast.of_medians - 1.5).abs() > 0.1, "{contrast:?}");
+        assert_eq!(contrast.to_string(), "1.50× (1.50–1.50, within rounds)");
+        assert_eq!(contrast.inverse().percent(), "66.7 % (66.7–66.7, within rounds)");
     }
 
     #[test]

@@ -115,7 +115,10 @@ fn call_cost(sweep: &[MeasuredTrial]) -> Option<Candidate> {
         cost.to,
         cost.r_squared(),
     );
-    Some(Candidate::new("call-cost", cost.line.r_squared, text, cost.evidence()))
+    let mut evidence = cost.evidence();
+    let fitted = sweep.iter().filter(|one| one.ends().block <= cost.to);
+    evidence["sweep"] = fitted.map(|one| one.evidence()).collect();
+    Some(Candidate::new("call-cost", cost.line.r_squared, text, evidence))
 }
 
 /// The cost of a message over each of several links.

@@ -124,7 +124,10 @@ fn by_amount<'a>(filter: &Filter, finding: &FindingForm, of_files: &[MeasuredTri
     // The two volumes may be measured in two experiments. All other parameters are equal.
     let volumes = |pairs: Vec<(MeasuredTrial<'a>, MeasuredTrial<'a>)>| {
         let (small, large) = (*pairs.first()?, *pairs.last()?);
-        (large.1.bytes() >= 2.0 * small.1.bytes()).then_some((small, large))
+        let is_larger = |of: fn(&(MeasuredTrial<'a>, MeasuredTrial<'a>)) -> MeasuredTrial<'a>| {
+            of(&large).bytes() >= 2.0 * of(&small).bytes()
+        };
+        (is_larger(|pair| pair.0) && is_larger(|pair| pair.1)).then_some((small, large))
     };
     let situations = group_by_key(pairs.into_iter().map(|pair| (common(&pair.1), pair)));
     let (small, large) = situations.into_iter().find_map(|(_, pairs)| volumes(pairs))?;

@@ -171,7 +171,8 @@ fn by_block<'a>(groups: &[Vec<MeasuredTrial<'a>>], program: Program) -> Option<C
         let near = 1 + shares.iter().filter(|share| share.ratio >= 1.0 - MAX_SLOWDOWN).count();
         let (block, least) = (block(group), shares.first()?);
         let (slowest, percent) = (&entrant(&least.new).language, three_digits(least.ratio * 100.0));
-        parts.push(format!("{near} with {block} (slowest: {slowest}, {percent} % of the fastest)"));
+        let qualifier = least.qualifier();
+        parts.push(format!("{near} with {block} (slowest: {slowest}, {percent} % of the fastest{qualifier})"));
         let shares: Value = shares.iter().map(Contrast::evidence).collect();
         evidence.push(json!({ "block": block, "share_of_the_fastest": shares }));
         from = from.or(Some(block)).filter(|_| near == group.len());

@@ -82,6 +82,8 @@ pub fn findings(records: &[Record], memory_copy: Option<&Estimate>) -> Vec<Findi
     let mut rules = languages::compare_languages(&entrants, records);
     rules.extend(filters::compare_filters(&lines, records));
     rules.extend([
+        // The cost of a call and of a byte explains the table of block sizes.
+        cost::call_costs(&stream_parts, &of_streams),
         link::each_situation(&of_streams, link::best),
         link::each_situation(&of_trips, link::best),
         each(&stream_parts, &[Key::Capacity], pipes::capacity_worth),
@@ -104,7 +106,6 @@ pub fn findings(records: &[Record], memory_copy: Option<&Estimate>) -> Vec<Findi
         chain_groups(&chains).iter().filter_map(|group| chain::cost(group)).collect(),
         link::each_situation(&of_streams, cost::message_costs),
         link::each_situation(&of_trips, cost::message_costs),
-        cost::call_costs(&stream_parts, &of_streams),
         bounds::memory_copy(&streams, memory_copy).into_iter().collect(),
         chain::published(&chains),
         published::against(&of(|job| !job.is_latency() && job.entrant().is_none_or(|entrant| entrant.verify.reads()))),

@@ -223,6 +223,16 @@ mod tests {
             assert_eq!(texts("best-block", &records), [""; 0]);
         }
 
+        /// Two thirds of the best aren't within 5 % of it, however noisy they are.
+        #[test]
+        fn a_noisy_size_is_not_called_near() {
+            let noisy = [1.0, 1.35, 0.65, 1.3, 0.7, 1.4, 0.6];
+            let mut records = sweep(&[("64", 0.05), ("1k", 0.6), ("64k", 3.01)], &STEADY);
+            records.extend(sweep(&[("16k", 2.038)], &noisy));
+            let text = &texts("best-block", &records)[0];
+            assert!(text.ends_with("3.01 GiB/s; 16 KiB is not proved slower."), "{text}");
+        }
+
         /// If many sizes are tied, none is reported as the best.
         #[test]
         fn one_of_many_that_are_tied_is_not_the_best() {

@@ -4,6 +4,8 @@ mod tables;
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use serde_json::Value as Json;
+
 use pipemark_model::{
     Document, Figure, Finding, Nanos, Published, Record, Statistic, Throughput, bytes_in_words, counted, shared,
     three_digits,
@@ -13,14 +15,15 @@ use pipemark_tune::sheet::sheet as tune_sheet;
 use pipemark_watch::sheet::why;
 
 use crate::sheet::brief::tables::{
-    BY_ROUND, TEXT_WIDTH, as_bars, as_columns, in_words, label, lines_per_row, sweep, unit_on_screen, volume_published,
+    BY_ROUND, TEXT_WIDTH, as_bars, as_columns, in_words, label, lines_per_row, rows_shown, sweep, unit_on_screen,
+    volume_published,
 };
 use crate::sheet::commands::add_commands;
 use crate::sheet::document::warnings;
-use crate::sheet::experiment::{MeasuredExperiment, trials_by_experiment};
+use crate::sheet::experiment::{CitedTrials, MeasuredExperiment, trials_by_experiment};
 use crate::sheet::marks::{legend_in_brief, uncertainty_marks};
 use crate::sheet::matrix::without_transfer;
-use crate::sheet::summary::summary;
+use crate::sheet::summary::{Summary, summary};
 use crate::sheet::words::{self, interval, missing};
 use crate::sheet::{cpu_map, gains, matrix};
 use crate::sheet::{tuned, watched};
@@ -61,30 +64,28 @@ pub fn brief(document: &Document, pointers: &[String]) -> Sheet {
         return sheet;
     }
     let findings = findings(document);
-    // The claims follow on a screen of their own. The suite's main experiments are shown whole. To make room for them,
-    // findings are dropped, the last first.
+    // The claims follow on a screen of their own. The suite's main experiments are shown whole, and so are the rows that
+    // findings are about. To make room for them, findings are dropped, the last first.
     let headline = document.experiments.iter().any(|experiment| experiment.headline);
     let lines = |sheet: &Sheet| {
         let terminal = Terminal { width: TEXT_WIDTH + 4, colour: Colour::Never, characters: Characters::Unicode };
         terminal.render(sheet).lines().count()
     };
-    let least = if headline { findings.len().min(1) } else { findings.len() };
-    let fewer = (least..=findings.len()).rev();
+    let fewer = (findings.len().min(1)..=findings.len()).rev();
     // If that isn't enough, a suite with main tables shows no findings.
     let none = headline.then_some(0);
-    let (mut sheet, mut shown) = (Sheet::default(), 0);
+    let (mut sheet, mut shown) = <(Sheet, Vec<&Finding>)>::default();
     for most in fewer.chain(none) {
         let footer = ScreenFooter { findings: &findings[..most], summary: summary(document, unit_on_screen) };
-        sheet = lay_out(document, &footer);
+        (sheet, shown) = lay_out(document, &footer);
         if lines(&sheet) + pointers.len() < MAX_LINES {
-            return with_claims(sheet, document, &findings[..most], pointers);
+            return with_claims(sheet, document, &shown, pointers);
         }
-        shown = most;
     }
     if headline && lines(&sheet) + pointers.len() >= MAX_HEADLINE_LINES {
-        (sheet, shown) = (lay_out(document, &ScreenFooter { findings: &[], summary: Vec::new() }), 0);
+        (sheet, shown) = lay_out(document, &ScreenFooter::default());
     }
-    with_claims(sheet, document, &findings[..shown], pointers)
+    with_claims(sheet, document, &shown, pointers)
 }
 
 /// Adds the claims, one line each, and the pointers.
@@ -106,14 +107,43 @@ fn with_claims(mut sheet: Sheet, document: &Document, findings: &[&Finding], poi
 }
 
 /// The part of the sheet after the tables.
+#[derive(Default)]
 struct ScreenFooter<'a> {
     findings: &'a [&'a Finding],
-    summary: Vec<Vec<Cell>>,
+    summary: Summary<'a>,
 }
 
-/// Lays out the document with this footer.
-fn lay_out(document: &Document, footer: &ScreenFooter) -> Sheet {
-    let ScreenFooter { findings, summary } = footer;
+impl<'a> ScreenFooter<'a> {
+    /// The trials that the footer is about.
+    fn cited(&self) -> CitedTrials<'a> {
+        let by_summary = self.summary.cited.iter().map(|record| (record.experiment.as_str(), record.id.as_str()));
+        by_summary.chain(self.findings.iter().flat_map(|finding| cited_by(finding))).collect()
+    }
+}
+
+/// The trials that a finding is about.
+fn cited_by(finding: &Finding) -> CitedTrials<'_> {
+    fn collect<'a>(evidence: &'a Json, cited: &mut CitedTrials<'a>) {
+        match evidence {
+            Json::Object(fields) => {
+                let text = |key: &str| fields.get(key).and_then(Json::as_str);
+                cited.extend(text("experiment").zip(text("trial")));
+                fields.values().for_each(|value| collect(value, cited));
+            }
+            Json::Array(values) => values.iter().for_each(|value| collect(value, cited)),
+            _ => {}
+        }
+    }
+    let mut cited = CitedTrials::new();
+    finding.evidence.values().for_each(|value| collect(value, &mut cited));
+    cited
+}
+
+/// Lays out the document with this footer. Findings about a table that isn't on the screen are omitted; returns those that
+/// are shown.
+fn lay_out<'a>(document: &Document, footer: &ScreenFooter<'a>) -> (Sheet, Vec<&'a Finding>) {
+    let ScreenFooter { findings, summary: Summary { rows: summary, .. } } = footer;
+    let cited = footer.cited();
     let mut sheet = Sheet::default();
     let trials = trials_by_experiment(document);
     let experiments: Vec<MeasuredExperiment> =
@@ -132,7 +162,7 @@ fn lay_out(document: &Document, footer: &ScreenFooter) -> Sheet {
         && let [record] = experiment.records[..]
     {
         single(&mut sheet, document, record);
-        return sheet;
+        return (sheet, Vec::new());
     }
     // The suite's main experiments are shown whole, so tall tables of other experiments are dropped.
     let headline = experiments.iter().any(|experiment| experiment.about.headline);
@@ -144,14 +174,26 @@ fn lay_out(document: &Document, footer: &ScreenFooter) -> Sheet {
     let (experiments, mut omitted): (Vec<&MeasuredExperiment>, Vec<&MeasuredExperiment>) =
         experiments.into_iter().partition(stays);
     let lines_below = summary_lines(summary) + findings.len();
-    let rows = rows_of(document, &experiments, &sheet, lines_below, findings);
+    let rows = rows_of(document, &experiments, &sheet, (lines_below, findings), &cited);
     let mut signs = String::new();
     let (shown, without_room): (Vec<_>, Vec<_>) =
         experiments.iter().zip(rows).partition(|(experiment, rows)| *rows > 0 || is_whole(experiment));
     omitted.extend(without_room.into_iter().map(|(experiment, _)| *experiment));
+    let is_whole_table =
+        |experiment: &MeasuredExperiment| table_height(document, experiment).is_some() || sweep(experiment).is_some();
+    let mut on_screen = CitedTrials::new();
+    for (experiment, rows) in &shown {
+        let records = match is_whole_table(experiment) {
+            true => experiment.records.clone(),
+            false => rows_shown(experiment, *rows, &cited),
+        };
+        on_screen.extend(records.iter().map(|record| (record.experiment.as_str(), record.id.as_str())));
+    }
+    let is_shown = |finding: &&&Finding| cited_by(finding).is_subset(&on_screen);
+    let findings: Vec<&Finding> = findings.iter().filter(is_shown).copied().collect();
     for (experiment, rows) in shown {
         sheet.heading(2, &heading(experiment, rows));
-        table(&mut sheet, document, experiment, rows, &mut signs);
+        table(&mut sheet, document, experiment, (rows, &cited), &mut signs);
     }
     if !omitted.is_empty() {
         let words = |experiment: &&MeasuredExperiment| {
@@ -185,7 +227,7 @@ fn lay_out(document: &Document, footer: &ScreenFooter) -> Sheet {
     let mark = |index: usize| if several_findings { format!("{}", index + 1) } else { "•".to_owned() };
     let numbered = findings.iter().enumerate();
     sheet.notes(numbered.map(|(index, finding)| Note::new(&mark(index), Style::Heading, &finding.text)));
-    sheet
+    (sheet, findings)
 }
 
 /// The sheet of a single trial.
@@ -273,13 +315,14 @@ fn is_whole(experiment: &MeasuredExperiment) -> bool {
 }
 
 /// The number of rows for each experiment, so that all experiments fit on one screen. The suite's main experiments get
-/// all their rows. Other experiments get none if there is no room left.
+/// all their rows. Other experiments get at least those that the summary and the findings are about, or none if there is
+/// no room left.
 fn rows_of(
     document: &Document,
     experiments: &[&MeasuredExperiment],
     above: &Sheet,
-    summary: usize,
-    findings: &[&Finding],
+    (summary, findings): (usize, &[&Finding]),
+    cited: &CitedTrials,
 ) -> Vec<usize> {
     let lines = |text: &str| text.chars().count().div_ceil(TEXT_WIDTH);
     let notes = |block: &Block| match block {
@@ -302,7 +345,13 @@ fn rows_of(
     let wanted: Vec<usize> = experiments.iter().map(rows).collect();
     let headline = experiments.iter().any(|experiment| experiment.about.headline);
     let of = |(rows, experiment): (&usize, &&MeasuredExperiment), most: usize| {
-        if experiment.about.headline { *rows } else { *rows.min(&most) }
+        let height = lines_per_row(experiment);
+        let needed = (*rows).min(experiment.needed_rows(cited)).min(room / height);
+        match (experiment.about.headline, most) {
+            (true, _) => *rows,
+            (false, 0) => 0,
+            (false, most) => (*rows).min(most).max(needed),
+        }
     };
     let shown = |most: usize| wanted.iter().zip(experiments).map(|both| of(both, most)).collect::<Vec<usize>>();
     let heights: Vec<usize> = experiments.iter().map(|experiment| lines_per_row(experiment)).collect();
@@ -366,7 +415,13 @@ fn summary_lines(summary: &[Vec<Cell>]) -> usize {
 }
 
 /// Adds the table of an experiment, and the reasons why trials are missing from it.
-fn table(sheet: &mut Sheet, document: &Document, experiment: &MeasuredExperiment, rows: usize, signs: &mut String) {
+fn table(
+    sheet: &mut Sheet,
+    document: &Document,
+    experiment: &MeasuredExperiment,
+    (rows, cited): (usize, &CitedTrials),
+    signs: &mut String,
+) {
     if experiment.about.headline
         && let Some((grid, notes)) = gains::in_brief(document, experiment)
     {
@@ -392,7 +447,7 @@ fn table(sheet: &mut Sheet, document: &Document, experiment: &MeasuredExperiment
         sheet.grid(as_columns(&columns, &table_rows, signs));
         sheet.notes(null);
     } else {
-        sheet.grid(as_bars(experiment, rows, signs));
+        sheet.grid(as_bars(experiment, (rows, cited), signs));
         sheet.notes(null);
     }
     let reasons = reasons(experiment).into_iter().map(|text| Note::new(matrix::MISSING_FIGURE, Style::Aside, &text));

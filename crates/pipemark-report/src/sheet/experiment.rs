@@ -8,6 +8,7 @@ use pipemark_model::{
     percent, phrase, shared, three_digits,
 };
 use pipemark_show::{Align, Cell, Column, Fit, Grid, Note, Style, Table};
+use pipemark_stats::records::ratio_agrees;
 
 use crate::sheet::marks::{WARNED, marks, warnings_by_trial};
 use crate::sheet::matrix::{self, without_transfer};
@@ -20,6 +21,9 @@ pub(super) type TrialsByExperiment<'a> = HashMap<&'a str, Vec<&'a Record>>;
 pub(super) fn trials_by_experiment(document: &pipemark_model::Document) -> TrialsByExperiment<'_> {
     group_by_key(document.trials.iter().map(|record| (record.experiment.as_str(), record))).into_iter().collect()
 }
+
+/// Trials that sentences are about: the names of their experiments, and their ids.
+pub(super) type CitedTrials<'a> = BTreeSet<(&'a str, &'a str)>;
 
 /// One experiment of a document.
 #[derive(Debug)]
@@ -395,6 +399,21 @@ impl<'a> MeasuredExperiment<'a> {
         self.baselines_by_id.contains_key(record.id.as_str())
     }
 
+    /// Whether a row must be shown: a sentence is about it, or it is a baseline.
+    pub(super) fn is_needed(&self, record: &Record, cited: &CitedTrials) -> bool {
+        self.is_baseline(record) || cited.contains(&(record.experiment.as_str(), record.id.as_str()))
+    }
+
+    /// The number of rows that must be shown; 0 if no sentence is about any.
+    pub(super) fn needed_rows(&self, cited: &CitedTrials) -> usize {
+        let measured = || self.records.iter().filter(|record| missing(record).is_none());
+        let is_cited = |record: &&&Record| cited.contains(&(record.experiment.as_str(), record.id.as_str()));
+        match measured().any(|record| is_cited(&record)) {
+            true => measured().filter(|record| self.is_needed(record, cited)).count(),
+            false => 0,
+        }
+    }
+
     /// The baseline of a trial's ratio; `None` if it isn't in the document.
     pub(super) fn baseline_of(&self, record: &Record) -> Option<&'a Record> {
         self.baselines_by_id.get(record.baseline.as_deref()?).copied()
@@ -483,9 +502,10 @@ fn wait_policy_effect(wait: WaitPolicy) -> &'static str {
     }
 }
 
-/// Whether a ratio, which is computed within rounds, is within 2 % of the ratio of the medians shown.
+/// Whether a ratio of speeds, which is computed within rounds, is within 2 % of the ratio of the medians shown, which are
+/// speeds.
 pub(super) fn agrees_with_medians(ratio: &Estimate, figure: f64, base: f64) -> bool {
-    (ratio.median * base / figure - 1.0).abs() <= 0.02
+    ratio_agrees(ratio.median, figure / base)
 }
 
 /// The ratio as text: `2.70×`, or `tied` if the interval contains 1. If there are too few runs for an interval, `?`

@@ -58,6 +58,11 @@ pub fn of_suite(text: &str, scale: &str, seed: u64) -> Document {
     }
 }
 
+/// A document with these trials, and nothing else.
+pub fn of_records(trials: Vec<Record>) -> Document {
+    document("generated", "Generated trials", trials)
+}
+
 /// An estimate with the median `median`. `margin` is half the interval's width as a fraction of the median; `None`
 /// means that there are too few runs for an interval.
 fn estimate(median: f64, margin: Option<f64>) -> Estimate {

@@ -72,7 +72,7 @@ fn rows<'a>(records: &[&'a Record], across: Key, columns: &[String]) -> Vec<Row>
     let units: Vec<Option<ColumnUnit>> =
         (0..columns.len()).map(|column| common_unit(rows.iter().filter_map(|(_, cells)| cells[column]))).collect();
     let cell = |record: &Record, column: usize| match headline(record) {
-        None => Cell::shown(replacement_for_figure(record).unwrap_or_else(|| MISSING_FIGURE.to_owned())),
+        None => Cell::shown(instead_of_figure(record)),
         Some((unit, estimate)) => {
             let cell = Cell::shown(
                 units[column]
@@ -95,6 +95,11 @@ pub(super) fn headline(record: &Record) -> Option<(Unit, &Estimate)> {
     let estimates = record.estimate.as_ref().filter(|_| missing(record).is_none())?;
     let has_times = !record.job.is_latency() || estimates.round_trip().is_some();
     has_times.then_some((estimates.headline_figure().unit(), estimates.headline()))
+}
+
+/// The text of a record without a figure.
+pub(super) fn instead_of_figure(record: &Record) -> String {
+    replacement_for_figure(record).unwrap_or_else(|| MISSING_FIGURE.to_owned())
 }
 
 /// The text shown in place of omitted times: the rate that was reached, or `held` if lines were held back. `None` if

@@ -60,6 +60,7 @@ pub fn report(documents: &[Document]) -> Sheet {
     let groups = runs().map(|(document, label)| RowGroup {
         caption: if several_documents { label.clone() } else { String::new() },
         rows: summary::summary(document, |experiment, record| experiment.unit(record))
+            .rows
             .into_iter()
             .map(|cells| Row { cells, instead: None })
             .collect(),
@@ -170,8 +171,9 @@ pub fn main_charts(documents: &[Document]) -> Sheet {
 
 /// The number of trials and runs, the host and the start.
 fn measurement_facts(document: &Document) -> Vec<String> {
-    let trials = document.trials.iter().filter(|record| record.estimate.is_some()).count();
-    let runs: usize = document.trials.iter().map(|record| record.samples.len()).sum();
+    // The same trials as in the terminal: those that were asked for.
+    let trials = document.requested().filter(|record| record.estimate.is_some()).count();
+    let runs: usize = document.requested().map(|record| record.samples.len()).sum();
     let started = words::time(&document.started);
     let mut facts = match (watched(document), tuned(document)) {
         (Some(watched), _) => vec![format!("sampled {} times in {}", watched.samples, Nanos(document.elapsed_ns))],

@@ -24,14 +24,22 @@ fn differing_settings(job: &Job, plain: Option<&Job>) -> String {
 /// The unit in which a table shows a record's main figure.
 pub(super) type UnitOf = fn(&MeasuredExperiment, &Record) -> ColumnUnit;
 
+/// The main figures as rows of a table, and the trials that have them.
+#[derive(Default)]
+pub(super) struct Summary<'a> {
+    pub(super) rows: Vec<Vec<Cell>>,
+    pub(super) cited: Vec<&'a Record>,
+}
+
 /// The main figures: the default pipe, the best trial with write and read, the best verified trial, the rate per hop of
 /// the longest chain, and the memory copy within one process. Each figure is in the unit of its table, given by
 /// `unit_of`.
-pub(super) fn summary(document: &Document, unit_of: UnitOf) -> Vec<Vec<Cell>> {
+pub(super) fn summary(document: &Document, unit_of: UnitOf) -> Summary<'_> {
     // Nothing is known of the pipes that other tools measured.
     if document.is_imported() {
-        return Vec::new();
+        return Summary::default();
     }
+    let mut cited: Vec<&Record> = Vec::new();
     let trials = trials_by_experiment(document);
     let shown = |record: &Record, figure: f64| {
         let about = document.experiments.iter().find(|experiment| experiment.name == record.experiment);
@@ -73,6 +81,7 @@ pub(super) fn summary(document: &Document, unit_of: UnitOf) -> Vec<Vec<Cell>> {
     {
         let Some(record) = record.filter(|record| !listed.contains(&record.id.as_str())) else { continue };
         listed.push(&record.id);
+        cited.push(record);
         let throughput = record.estimate.as_ref().expect("ranked, so it is measured").throughput();
         let settings = differing_settings(&record.job, plain.map(|plain| &plain.job));
         let details = match plain {
@@ -86,6 +95,7 @@ pub(super) fn summary(document: &Document, unit_of: UnitOf) -> Vec<Vec<Cell>> {
                 };
                 let base = streams.iter().find(beside).filter(|base| base.id != record.id);
                 let ratio = base.and_then(|base| Some((*base, ratio_of(&record.samples, &base.samples)?)));
+                cited.extend(ratio.iter().map(|(base, _)| *base));
                 let ratio = ratio.map(|(base, ratio)| {
                     // If the ratio doesn't agree with the figures beside it, a sign marks it as a ratio within rounds.
                     let agrees = agrees_with_medians(&ratio, speed(record), speed(base));
@@ -109,7 +119,8 @@ pub(super) fn summary(document: &Document, unit_of: UnitOf) -> Vec<Vec<Cell>> {
         row(what, shown(record, throughput.median), details);
     }
     if let Some((longest, [figure, details])) = per_hop(&streams) {
-        row(&format!("transfer per hop, {longest}"), figure, details);
+        row(&format!("transfer per hop, {}", counted(length(&longest) as usize, "stage")), figure, details);
+        cited.push(longest);
     }
     let trips = document.trials.iter().filter(|record| ranked(record) && record.job.is_round_trip());
     let trip = |record: &&Record| record.estimate.as_ref().and_then(|estimates| estimates.round_trip()).copied();
@@ -118,6 +129,7 @@ pub(super) fn summary(document: &Document, unit_of: UnitOf) -> Vec<Vec<Cell>> {
         .filter_map(|record| Some((record, trip(&record)?)));
     if let Some((record, time)) = trips.min_by(|one, other| one.1.median.total_cmp(&other.1.median)) {
         row("shortest round trip", shown(record, time.median), names(&[&record.job], &[Key::Mode]).concat());
+        cited.push(record);
     }
     let figure = |text: String| Cell::shown(text).style(Style::Heading);
     // On a busy machine, spinning trials may be slower than sleeping ones. Such a trial isn't an upper bound.
@@ -141,12 +153,16 @@ pub(super) fn summary(document: &Document, unit_of: UnitOf) -> Vec<Vec<Cell>> {
             Cell::default(),
         ]);
     }
-    rows
+    Summary { rows, cited }
+}
+
+/// The number of stages; 0 if the trial isn't a chain.
+fn length(record: &&Record) -> u32 {
+    record.job.chain().map_or(0, |chain| chain.length)
 }
 
 /// The longest chain, with the bytes per second that all its stages together pass on. `None` without chains.
-fn per_hop(streams: &[&Record]) -> Option<(String, [String; 2])> {
-    let length = |record: &&Record| record.job.chain().map_or(0, |chain| chain.length);
+fn per_hop<'a>(streams: &[&'a Record]) -> Option<(&'a Record, [String; 2])> {
     // `rev` makes `max_by_key` return the first of several chains of the same length: the one that the others are
     // compared with.
     let longest = streams.iter().copied().rev().max_by_key(length).filter(|record| length(record) > 0)?;
@@ -162,7 +178,7 @@ fn per_hop(streams: &[&Record]) -> Option<(String, [String; 2])> {
     let stage = |record: &&Record| record.job.value(Key::Stage);
     let several = streams.iter().any(|other| length(other) > 0 && stage(other) != stage(&longest));
     let details = if several { format!("{why}, {}", longest.shown(Key::Stage)) } else { why };
-    Some((counted(length(&longest) as usize, "stage"), [figure, details]))
+    Some((longest, [figure, details]))
 }
 
 #[cfg(test)]
@@ -174,7 +190,7 @@ mod tests {
     use crate::sheet::fixture;
 
     fn of(document: &Document) -> Vec<Vec<Cell>> {
-        summary(document, |experiment, record| experiment.unit(record))
+        summary(document, |experiment, record| experiment.unit(record)).rows
     }
 
     #[test]

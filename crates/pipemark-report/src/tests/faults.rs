@@ -22,7 +22,7 @@ const VARIES: [(&[&str], &[Key]); 14] = {
         (&["wait"], &[Wait]),
         (&["gap"], &[Gap]),
         (&["capacity"], &[Capacity]),
-        (&["best-block"], &[Block]),
+        (&["best-block", "call-cost"], &[Block]),
         (&["zero-copy"], &[Send, Recv, Pages]),
         (&["fresh-data"], &[Send, Pages, Capacity]),
         (&["best-link", "crossing", "shared-memory", "tail"], &[Link, Send, Recv, Block]),
@@ -47,8 +47,7 @@ const VARIES_IN_PAIR: [(&[&str], &[Key]); 5] = {
     ]
 };
 /// Rules about one trial, or about a line fitted through many trials.
-const SINGLE_TRIAL_RULES: [&str; 6] =
-    ["recommended", "round-trip", "memory-copy", "call-cost", "message-cost", "start-up"];
+const SINGLE_TRIAL_RULES: [&str; 5] = ["recommended", "round-trip", "memory-copy", "message-cost", "start-up"];
 /// Rules that report shares in per cent.
 const SHARE_RULES: [&str; 4] = ["capacity", "harness", "lines-top-line", "language-by-block"];
 /// The limits in per cent within which rules call two trials equal. A text may print these limits, although no trial

@@ -8,7 +8,7 @@ use pipemark_model::{
 };
 use pipemark_show::{Cell, Column, Fit, Grid, Style};
 
-use crate::sheet::experiment::{MeasuredExperiment, agrees_with_medians, times};
+use crate::sheet::experiment::{CitedTrials, MeasuredExperiment, agrees_with_medians, times};
 use crate::sheet::marks::{of_bytes, uncertainty_marks};
 use crate::sheet::matrix;
 use crate::sheet::message_cpu::MessageCpu;
@@ -81,13 +81,13 @@ pub(super) fn as_columns(headings: &[String], rows: &[(String, Vec<&Record>)], s
     let mut columns = vec![Column::words("", "").fit(Fit::Wrapped)];
     columns.extend(headings.iter().map(|heading| Column::figures("", heading)));
     columns.push(Column::words("", ""));
-    let units: Vec<_> =
-        (0..headings.len()).map(|at| common_unit(rows.iter().filter_map(|(_, row)| row.get(at).copied()))).collect();
+    let column = |at: usize| UnitOfColumn::of(rows.iter().filter_map(|(_, row)| row.get(at).copied()));
+    let units: Vec<UnitOfColumn> = (0..headings.len()).map(column).collect();
     let row = |(label, records): &(String, Vec<&Record>)| {
         let mut cells = vec![Cell::shown(label)];
-        let figure = |(record, unit): (&&Record, &ColumnUnit)| {
+        let figure = |(record, unit): (&&Record, &UnitOfColumn)| {
             signs.push_str(&uncertainty_marks(record));
-            Cell::shown(unit.brief(headline(record).1)).mark(uncertainty_marks(record))
+            Cell::shown(unit.brief(record)).mark(uncertainty_marks(record))
         };
         cells.extend(records.iter().zip(&units).map(figure));
         cells.push(Cell::shown(sparkline(records)).style(Style::Bar));
@@ -110,11 +110,43 @@ fn headline(record: &Record) -> (Unit, f64) {
     matrix::headline(record).map_or((Unit::Count, 0.0), |(unit, estimate)| (unit, estimate.median))
 }
 
-/// The common unit of a column's figures.
-fn common_unit<'a>(records: impl Iterator<Item = &'a Record>) -> ColumnUnit {
-    let figures: Vec<(Unit, f64)> = records.map(headline).collect();
-    let unit = figures.first().map_or(Unit::Count, |(unit, _)| *unit);
-    unit.common(figures.iter().map(|(_, figure)| *figure))
+/// The unit of a column's figures. Streams and round trips in one table have different units; those that aren't in the
+/// unit of the first figure are in their own.
+#[derive(Clone, Copy)]
+struct UnitOfColumn {
+    unit: Unit,
+    common: ColumnUnit,
+}
+
+impl UnitOfColumn {
+    fn of<'a>(records: impl Iterator<Item = &'a Record>) -> UnitOfColumn {
+        let figures: Vec<(Unit, f64)> = records.map(headline).collect();
+        let unit = figures.first().map_or(Unit::Count, |(unit, _)| *unit);
+        let of_unit = figures.iter().filter(|(own, _)| *own == unit).map(|(_, figure)| *figure);
+        UnitOfColumn { unit, common: unit.common(of_unit) }
+    }
+
+    /// The unit in which the column shows a record's figure.
+    fn of_record(self, record: &Record) -> ColumnUnit {
+        let (unit, figure) = headline(record);
+        if unit == self.unit { self.common } else { unit.common([figure]) }
+    }
+
+    fn show(self, record: &Record) -> String {
+        match matrix::headline(record) {
+            None => matrix::instead_of_figure(record),
+            Some((unit, estimate)) if unit == self.unit => self.common.show(estimate.median),
+            Some((unit, estimate)) => unit.show(estimate.median),
+        }
+    }
+
+    fn brief(self, record: &Record) -> String {
+        match matrix::headline(record) {
+            None => matrix::instead_of_figure(record),
+            Some((unit, estimate)) if unit == self.unit => self.common.brief(estimate.median),
+            Some((unit, estimate)) => unit.brief(estimate.median),
+        }
+    }
 }
 
 /// The number of lines of a row with a bar. Long labels are wrapped.
@@ -127,10 +159,10 @@ pub(super) fn lines_per_row(experiment: &MeasuredExperiment) -> usize {
 }
 
 /// The unit of the figures beside bars. It doesn't depend on the rows shown.
-fn unit_of_bars(experiment: &MeasuredExperiment) -> ColumnUnit {
+fn unit_of_bars(experiment: &MeasuredExperiment) -> UnitOfColumn {
     let measured = || experiment.records.iter().copied().filter(|record| missing(record).is_none());
     let unread = measured().all(is_unread);
-    common_unit(measured().filter(|record| unread || !is_unread(record)))
+    UnitOfColumn::of(measured().filter(|record| unread || !is_unread(record)))
 }
 
 /// The unit in which a table on the screen shows a record's throughput or median time.
@@ -138,11 +170,11 @@ pub(super) fn unit_on_screen(experiment: &MeasuredExperiment, record: &Record) -
     let in_sweep = || {
         let (_, rows) = sweep(experiment)?;
         let column = rows.iter().find_map(|(_, row)| row.iter().position(|own| std::ptr::eq(*own, record)))?;
-        Some(common_unit(rows.iter().filter_map(|(_, row)| row.get(column).copied())))
+        Some(UnitOfColumn::of(rows.iter().filter_map(|(_, row)| row.get(column).copied())).of_record(record))
     };
     matrix::unit(experiment.about, &experiment.records, record)
         .or_else(in_sweep)
-        .unwrap_or_else(|| unit_of_bars(experiment))
+        .unwrap_or_else(|| unit_of_bars(experiment).of_record(record))
 }
 
 /// A sparkline `▁▃█▅` of each figure relative to the highest.
@@ -158,8 +190,9 @@ fn is_unread(record: &Record) -> bool {
     of_bytes(record) == "○"
 }
 
-/// The rows to show: the baselines and the best trials. Rows whose bytes weren't read come last.
-fn rows_shown<'a>(experiment: &MeasuredExperiment<'a>, most: usize) -> Vec<&'a Record> {
+/// The rows to show: those that sentences are about, the baselines and the best trials. Rows whose bytes weren't read come
+/// last.
+pub(super) fn rows_shown<'a>(experiment: &MeasuredExperiment<'a>, most: usize, cited: &CitedTrials) -> Vec<&'a Record> {
     let measured = || experiment.records.iter().copied().filter(|record| missing(record).is_none());
     let speed = |record: &&Record| {
         let (unit, figure) = headline(record);
@@ -167,7 +200,7 @@ fn rows_shown<'a>(experiment: &MeasuredExperiment<'a>, most: usize) -> Vec<&'a R
     };
     let mut best: Vec<&Record> = measured().collect();
     best.sort_by(|one, other| {
-        let first = |record: &&Record| (!experiment.is_baseline(record), !ranked(record), is_unread(record));
+        let first = |record: &&Record| (!experiment.is_needed(record, cited), !ranked(record), is_unread(record));
         first(one).cmp(&first(other)).then(speed(other).total_cmp(&speed(one)))
     });
     best.truncate(most);
@@ -203,13 +236,18 @@ pub(super) fn in_words(volume: Volume) -> String {
 pub(super) const BY_ROUND: &str = "×";
 
 /// A table with a row for each trial with its figure, its ratio to the baseline, and a bar.
-pub(super) fn as_bars(experiment: &MeasuredExperiment, most: usize, signs: &mut String) -> Grid {
+pub(super) fn as_bars(
+    experiment: &MeasuredExperiment,
+    (most, cited): (usize, &CitedTrials),
+    signs: &mut String,
+) -> Grid {
     let latency = experiment.is_latency();
-    let shown = rows_shown(experiment, most);
+    let shown = rows_shown(experiment, most, cited);
     let differs = shown.iter().any(|record| of_bytes(record) != of_bytes(shown[0]));
     // If only some rows have bytes that are read, the other rows get no ratio and no bar.
     let aside = |record: &Record| differs && is_unread(record);
-    let longest = shown.iter().filter(|record| ranked(record) && !aside(record)).map(|record| headline(record).1);
+    let has_bar = |record: &Record| !record.job.is_latency() && ranked(record) && !aside(record);
+    let longest = shown.iter().filter(|record| has_bar(record)).map(|record| headline(record).1);
     let longest = longest.fold(f64::MIN_POSITIVE, f64::max);
     let beside_programs =
         mixes_foreign_programs(&experiment.records.iter().map(|record| &record.job).collect::<Vec<_>>());
@@ -232,7 +270,9 @@ pub(super) fn as_bars(experiment: &MeasuredExperiment, most: usize, signs: &mut 
             None => String::new(),
             Some(ratio) => {
                 let base = experiment.baseline_of(record).map(|base| headline(base).1);
-                if base.is_some_and(|base| !agrees_with_medians(ratio, figure, base)) {
+                // The ratio is one of speeds, also where the medians are times.
+                let speeds = |base: f64| if record.job.is_latency() { (base, figure) } else { (figure, base) };
+                if base.map(speeds).is_some_and(|(own, base)| !agrees_with_medians(ratio, own, base)) {
                     signs.push_str(BY_ROUND);
                 }
                 times(ratio)
@@ -283,14 +323,10 @@ pub(super) fn as_bars(experiment: &MeasuredExperiment, most: usize, signs: &mut 
         vec![
             Cell::shown(bytes),
             Cell::shown(label(experiment, record)),
-            Cell::shown(unit.show(figure)).mark(uncertainty_marks(record)),
+            Cell::shown(unit.show(record)).mark(uncertainty_marks(record)),
             Cell::shown(ratio),
             Cell::shown([more, message_cpu, published].into_iter().flatten().collect::<Vec<_>>().join(", ")),
-            if latency || !ranked(record) || aside(record) {
-                Cell::default()
-            } else {
-                Cell::bar(figure / longest, figure / longest)
-            },
+            if has_bar(record) { Cell::bar(figure / longest, figure / longest) } else { Cell::default() },
         ]
     };
     let (ours, beside) = match statistic {

@@ -1,7 +1,7 @@
 //! Bar charts for parameters that aren't numbers, with one bar per trial, the best first.
 
 use pipemark_entrants::{FilterTask, filter_task};
-use pipemark_model::{Figure, Key, Published, Unit, capitalised, distinct, group_by_key, total_order};
+use pipemark_model::{Figure, Key, Published, Unit, WaitPolicy, capitalised, distinct, group_by_key, total_order};
 use pipemark_show::{Axis, Chart, ChartKind, Point, Scale, Series, SeriesRole};
 
 use crate::sheet::charts::{Context, MAX_ROWS, Trial, published, truncate_with_note};
@@ -51,7 +51,7 @@ pub(super) fn languages(context: &Context) -> Vec<Chart> {
     charts
 }
 
-/// A chart with a bar for each trial. Rows are sorted by their best bar.
+/// A chart with a bar for each trial. Rows are sorted by their best bar, those of ends that spin last.
 fn bar_chart(
     context: &Context,
     title: &str,
@@ -62,13 +62,17 @@ fn bar_chart(
 ) -> Chart {
     let more_is_better = axis.unit == Unit::BytesPerSecond;
     let rank = |trial: &Trial| if more_is_better { -point_of(trial).y } else { point_of(trial).y };
-    let best = |trials: &[&Trial]| trials.iter().map(|trial| rank(trial)).fold(f64::INFINITY, f64::min);
+    // Rows of ends that spin aren't ranked among those of ends that sleep.
+    let best = |trials: &[&Trial]| {
+        let spins = trials.iter().all(|trial| trial.job().wait() == WaitPolicy::Spin);
+        (spins, total_order(trials.iter().map(|trial| rank(trial)).fold(f64::INFINITY, f64::min)))
+    };
     // The labels are in the order of the suite.
     let labels = distinct(context.ranked().map(series_of));
     let measured = |label| Series { label, role: SeriesRole::Measured, points: Vec::new() };
     let mut series: Vec<Series> = labels.into_iter().map(measured).collect();
     let mut rows = group_by_key(context.ranked().map(|trial| (row_of(trial), trial)));
-    rows.sort_by_cached_key(|one| total_order(best(&one.1)));
+    rows.sort_by_cached_key(|one| best(&one.1));
     let (rows, omitted) = truncate_with_note(rows, MAX_ROWS, "rows");
     let mut elsewhere: Vec<Series> = Vec::new();
     for (row, (_, trials)) in rows.iter().enumerate() {
