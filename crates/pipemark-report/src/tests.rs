@@ -4,6 +4,7 @@
 
 mod documents;
 mod faults;
+mod implied;
 
 use proptest::prelude::*;
 
