@@ -1,5 +1,5 @@
 //! The memory that the kernel counts in the peak of a command before the command has done anything. Of a prepared child
-//! (`PreparedChild`), that is a few dozen KiB. Where children can't be prepared, it is what pipemark had at its own peak
+//! (`PreparedChild`), that is 12 to 76 KiB. Where children can't be prepared, it is what pipemark had at its own peak
 //! before it started the command. That peak is reset before each run, so that it doesn't include what judging the previous
 //! runs took.
 

@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 
 use pipeio::pipe::{self, Pipe};
 use pipemark_shell::shown_command;
+use pipemark_sys::launch::COPY_READS_AND_WRITES;
 use pipemark_sys::usage::Usage;
 use rustix::process::{Pid, Signal};
 use sha2::Digest;
@@ -139,11 +140,12 @@ impl TimedCommand {
         let mut begin = Instant::now();
         let deadline = begin + conditions.limit;
         let mut stages = Vec::with_capacity(self.stages.len() * conditions.copies);
-        let (mut capacity, mut has_own_peak) = (None, true);
+        let (mut capacity, mut has_own_peak, mut before) = (None, true, Usage::default());
         for _ in 0..conditions.copies {
-            let is_prepared;
-            (capacity, is_prepared) = self.start(conditions, mode, &writers, &mut stages, &mut begin)?;
-            has_own_peak &= is_prepared;
+            let used;
+            (capacity, used) = self.start(conditions, mode, &writers, &mut stages, &mut begin)?;
+            has_own_peak &= used.is_some();
+            before = sum(before, used.unwrap_or_default());
         }
         observe(stages[0].pid());
         let pids = || stages.iter().map(Child::pid).collect();
@@ -162,18 +164,28 @@ impl TimedCommand {
             output: streams[0].bytes,
             hash: streams[0].hash.take().map(|hash| hash.finalize().into()),
             capacity,
-            usage: stages.iter().filter_map(Child::end).map(|(_, usage)| usage).fold(Usage::default(), sum),
+            usage: without(
+                stages.iter().filter_map(Child::end).map(|(_, usage)| usage).fold(Usage::default(), sum),
+                before,
+            ),
             has_own_peak,
             pipeline_memory,
             exit_code: stages.last().and_then(Child::end).and_then(|(status, _)| status.code()),
-            bytes,
+            bytes: bytes.map(|(read, wrote)| match has_own_peak {
+                true => {
+                    let count = stages.len() as u64;
+                    let (own_reads, own_writes) = COPY_READS_AND_WRITES;
+                    (read.saturating_sub(count * own_reads), wrote.saturating_sub(count * own_writes))
+                }
+                false => (read, wrote),
+            }),
             counters,
         };
         Ok((ran, stages))
     }
 
-    /// Starts all stages. Returns the capacity granted to the pipes between them, and whether the stages have none of
-    /// pipemark's memory. Sets `begin` to the time just before the first stage starts.
+    /// Starts all stages. Returns the capacity granted to the pipes between them and, if the stages have none of
+    /// pipemark's memory, what their processes had used before they executed their programs. Sets `begin` to the time just before the first stage starts.
     fn start(
         &self,
         conditions: &RunConditions,
@@ -181,7 +193,7 @@ impl TimedCommand {
         writers: &[PipeWriter],
         started: &mut Vec<Child>,
         begin: &mut Instant,
-    ) -> Result<(Option<u64>, bool), RunError> {
+    ) -> Result<(Option<u64>, Option<Usage>), RunError> {
         let mut input = Some(conditions.standard_input()?);
         let mut granted = None;
         let mut stages = Vec::with_capacity(self.stages.len());
@@ -208,10 +220,11 @@ impl TimedCommand {
             if started.is_empty() {
                 *begin = Instant::now();
             }
+            let used = prepared.iter().map(PreparedChild::used).fold(Usage::default(), sum);
             let released: Result<Vec<Child>, _> = prepared.into_iter().map(PreparedChild::release).collect();
             if let Ok(released) = released {
                 started.extend(released);
-                return Ok((granted, true));
+                return Ok((granted, Some(used)));
             }
         }
         debug_assert_eq!(started.len(), before, "stages that can't be released have ended");
@@ -223,7 +236,7 @@ impl TimedCommand {
             }
             started.push(conditions.start(&name, &mut command, group)?);
         }
-        Ok((granted, false))
+        Ok((granted, None))
     }
 
     /// Sets the requested capacity of a pipe, and returns the granted capacity.
@@ -250,6 +263,20 @@ fn sum(one: Usage, other: Usage) -> Usage {
         minor_faults: one.minor_faults + other.minor_faults,
         major_faults: one.major_faults + other.major_faults,
         peak_bytes: one.peak_bytes.max(other.peak_bytes),
+    }
+}
+
+/// A usage without what was used before the commands were executed. The kernel knows the sum of CPU times exactly, and
+/// divides it by samples, so both parts shrink alike.
+fn without(usage: Usage, before: Usage) -> Usage {
+    let all = usage.user_ns + usage.sys_ns;
+    let own = all.saturating_sub(before.user_ns + before.sys_ns) as f64 / all.max(1) as f64;
+    Usage {
+        user_ns: (usage.user_ns as f64 * own).round() as u64,
+        sys_ns: (usage.sys_ns as f64 * own).round() as u64,
+        voluntary_switches: usage.voluntary_switches.saturating_sub(before.voluntary_switches),
+        minor_faults: usage.minor_faults.saturating_sub(before.minor_faults),
+        ..usage
     }
 }
 

@@ -9,6 +9,7 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::process::Command;
 
 use pipemark_sys::launch::{ExecCall, HeldProgram};
+use pipemark_sys::usage::Usage;
 
 use crate::child::{Child, ProcessGroup, guard};
 
@@ -50,6 +51,11 @@ impl PreparedChild {
     /// The process.
     pub fn child(&self) -> &Child {
         &self.child
+    }
+
+    /// What the child has used so far, which the kernel counts as its program's.
+    pub fn used(&self) -> Usage {
+        self.held.used()
     }
 
     /// Lets the child end without executing its program.
