@@ -14,16 +14,20 @@ def flat(text):
 
 
 class Command:
-    def __init__(self, command, by):
-        self.json, self.label, self.by = command, command["label"], by
+    def __init__(self, command, by, start):
+        self.json, self.label, self.by, self.start = command, command["label"], by, start
         self.figure = command["figures"].get(by) or {}
 
     def runs(self):
-        return {(run["session"], run["round"]): run[self.by] for run in self.json["runs"] if self.by in run}
+        """The figure of each run. Times include the start of the shell, which comparisons don't."""
+        runs = [run for run in self.json["runs"] if self.by in run]
+        return {(run["session"], run["round"]): run[self.by] - self.start for run in runs}
 
 
 def of_ab(result, text):
-    commands = [Command(one, result["by"]) for one in result["commands"]]
+    is_without_start = result["by"] == "time" and result["shell_start_taken_off"]
+    start = result["shell_start"]["median"] if is_without_start else 0
+    commands = [Command(one, result["by"], start) for one in result["commands"]]
     by_label = {one.label: one for one in commands}
     reference = by_label[result["reference"]]
     words, sentences = flat(text), []
@@ -93,7 +97,8 @@ def of_ab(result, text):
             for number, unit in cells[:2]:
                 key = {"CPU time": "cpu"}.get(figure.group(1), figure.group(1))
                 medians = [one.json["figures"][key]["estimate"] for one in commands]
-                ends = [one[end] for one in medians for end in ("median", "low", "high", "min", "max") if one.get(end)]
+                ends = [one[end] for one in medians for end in ("median", "low", "high", "min", "max")]
+                ends = [end for end in ends if end is not None]
                 sentence.require(any(is_printed(number, end, TIMES[unit]) for end in ends), f"nothing is {number} {unit}")
     return sentences
 
