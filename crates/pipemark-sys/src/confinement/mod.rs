@@ -1,8 +1,8 @@
 //! Confines a process that may run any program, so that it changes nothing outside: it can write only to its open
 //! descriptors, to /dev/null and to one directory, and can reach no other process.
 //!
-//! Two parts of the kernel do that together. [`landlock`] keeps it from changing the file system, from signalling
-//! processes outside, and from tracing them. The [`filter`] of system calls refuses the rest: sockets, changes of
+//! Two parts of the kernel do that together. `landlock` keeps it from changing the file system, from signalling
+//! processes outside, and from tracing them. The `filter` of system calls refuses the rest: sockets, changes of
 //! metadata, and whatever isn't in its list. Both hold for all programs that the process starts, and can't be undone.
 
 mod calls;
