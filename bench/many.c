@@ -131,7 +131,8 @@ static double read_all(void) {
         if (got < 0 || !descriptors)
             continue;
         for (struct dirent *descriptor; (descriptor = readdir(descriptors));)
-            if (descriptor->d_name[0] != '.' && readlinkat(dirfd(descriptors), descriptor->d_name, text, sizeof text) < 0)
+            if (descriptor->d_name[0] != '.' &&
+                readlinkat(dirfd(descriptors), descriptor->d_name, text, sizeof text) < 0)
                 break;
         closedir(descriptors);
     }
