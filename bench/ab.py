@@ -38,7 +38,18 @@ KINDS = {"short": (5, 0), "middle": (25, 0), "long": (75, 0), "noisy": (20, 0.3)
 # Slowdowns of the second command in per cent. Two thirds of the pairs are equal.
 SLOWDOWNS = [0, 2, 0, 0, 5, 0, 0, 10, 0]
 # Cases of `catch`: slowdown in per cent, and whether two busy loops run. Of nine idle cases, four are equal and two are at the limit.
-CATCH = [(0, False), (10, False), (0, True), (5, False), (0, False), (10, True), (0, False), (10, False), (0, False), (5, True)]
+CATCH = [
+    (0, False),
+    (10, False),
+    (0, True),
+    (5, False),
+    (0, False),
+    (10, True),
+    (0, False),
+    (10, False),
+    (0, False),
+    (5, True),
+]
 # Length of the commands in the job of docs/ci.md, in milliseconds.
 JOB = 10
 # For `start`: the number of rounds, the runs of the C program and of ab per round and case, and the time after which no

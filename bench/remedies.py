@@ -71,7 +71,9 @@ def main():
     rows = [row for row in tomllib.loads((HERE / "remedies.toml").read_text())["remedy"] if options.only in row["id"]]
     if not rows:
         sys.exit(f"--only {options.only}: no such remedy")
-    tables = [HERE.parent / "crates/pipemark-causes/src" / name for name in ("remedies.toml", "remedies_of_calls.toml")]
+    tables = [
+        HERE.parent / "crates/pipemark-causes/src" / name for name in ("remedies.toml", "remedies_of_calls.toml")
+    ]
     table = [row for path in tables for row in tomllib.loads(path.read_text())["remedy"]]
     known = {row["id"] for row in table}
     cases = {case["name"]: case for case in real.load()}

@@ -38,7 +38,12 @@ def run(*words, json_to=None):
     if os.path.exists(path):
         os.remove(path)
     done = subprocess.run(
-        [options.pipemark, *words, "--json", path], capture_output=True, text=True, env=ENVIRONMENT, timeout=240, check=False
+        [options.pipemark, *words, "--json", path],
+        capture_output=True,
+        text=True,
+        env=ENVIRONMENT,
+        timeout=240,
+        check=False,
     )
     if not os.path.exists(path):
         raise RuntimeError(f"{' '.join(words)}: {done.stderr}")
@@ -98,7 +103,7 @@ PIPELINES = [
     "zcat {0}.gz | grep -v 7 | sort | uniq -c",
     "cat {0} {0} | gzip -9 | wc -c",
     "dd if={0} bs=1 count=2000000 status=none | cat | wc -c",
-    "cat {0} | while read -r line; do echo \"$line\"; done | head -20000 | wc -l",
+    'cat {0} | while read -r line; do echo "$line"; done | head -20000 | wc -l',
     "sed s/1/2/ {0} {0} | tr 5 6 | md5sum",
     "awk '{{print $1}}' {0} | sort -n | uniq | wc -l",
 ]
@@ -149,5 +154,7 @@ true = sum(not sentence.faults for sentence in drawn)
 wrong = [one for one in found if one.faults and one not in drawn]
 for sentence in wrong:
     print(f"not drawn, FALSE {sentence.verb} ({sentence.kind}): {sentence.text}\n      {'; '.join(sentence.faults)}")
-print(f"{true} of {len(drawn)} sentences are true (of {len(found)} in all, {len(wrong)} others aren't; --seed {options.seed})")
+print(
+    f"{true} of {len(drawn)} sentences are true (of {len(found)} in all, {len(wrong)} others aren't; --seed {options.seed})"
+)
 sys.exit(failed or true < len(drawn))

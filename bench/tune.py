@@ -89,7 +89,13 @@ def tune(pipeline, budget, directory, environment, shell):
         words = [PIPEMARK, "tune", "--yes", "--shell", shell, "--json", file.name, pipeline]
         words += ["--budget", f"{budget}s"] if budget else []
         done = subprocess.run(
-            words, cwd=directory, env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=900
+            words,
+            cwd=directory,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=900,
         )
         seconds = time.monotonic() - begin
         text = Path(file.name).read_text()
@@ -99,7 +105,12 @@ def tune(pipeline, budget, directory, environment, shell):
 def timed(pipeline, directory, environment, shell):
     begin = time.monotonic()
     done = subprocess.run(
-        [shell, "-c", pipeline], cwd=directory, env=environment, stdin=subprocess.DEVNULL, capture_output=True, timeout=300
+        [shell, "-c", pipeline],
+        cwd=directory,
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        timeout=300,
     )
     return time.monotonic() - begin, done.stdout
 
@@ -172,7 +183,9 @@ def idle(budget, skip, count):
             environment = os.environ | {"PATH": f"{os.path.dirname(PIPEMARK)}:{os.environ['PATH']}"}
             (old, new), outputs = alternate([pipeline, fastest["command"]], "/", environment, "sh")
             true = old / new > 1.02 and outputs[0] == outputs[1]
-            print(f"{pipeline}: {fastest['gain']:.2f} claimed, {old / new:.2f} pasted: {fastest['command']}", flush=True)
+            print(
+                f"{pipeline}: {fastest['gain']:.2f} claimed, {old / new:.2f} pasted: {fastest['command']}", flush=True
+            )
             claimed += [] if true else [pipeline]
         else:
             print(f"{pipeline}: no gain{'' if result else ' (' + done.stderr.strip()[-100:] + ')'}", flush=True)
@@ -186,8 +199,11 @@ def known(budget):
     with tempfile.TemporaryDirectory() as directory:
         subprocess.run(["cc", "-O2", "-pthread", "-o", f"{directory}/stage", ROOT / "bench/stage.c"], check=True)
         for costs in KNOWN:
+
             def pipeline(left_out=None, costs=costs):
-                stages = [f"./stage read {work} {0 if at == left_out else cost}" for at, (work, cost) in enumerate(costs)]
+                stages = [
+                    f"./stage read {work} {0 if at == left_out else cost}" for at, (work, cost) in enumerate(costs)
+                ]
                 return " | ".join(["head -c 32M /dev/zero", *stages, "wc -c"])
 
             result, _, done = tune(pipeline(), budget, directory, dict(os.environ), "sh")
@@ -202,7 +218,10 @@ def known(budget):
                 found = [one["gain"] for one in result["experiments"] if one["id"] == f"without-{at + 2}"]
                 is_right = bool(found) and found[0] is not None and abs(found[0] / truth - 1) <= KNOWN_ERROR
                 total, right = total + 1, right + is_right
-                print(f"{costs} without {cost}: {truth:.2f} true, {found} found{'' if is_right else ' WRONG'}", flush=True)
+                print(
+                    f"{costs} without {cost}: {truth:.2f} true, {found} found{'' if is_right else ' WRONG'}",
+                    flush=True,
+                )
     print(f"known costs: {right} of {total} within {KNOWN_ERROR:.0%}")
     return right >= 0.9 * total
 

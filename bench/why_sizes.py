@@ -106,7 +106,11 @@ def growth(what, sizes, times):
         return
     slopes = [(times[at] - times[at - 1]) / (sizes[at] - sizes[at - 1]) for at in range(1, len(sizes))]
     if slopes[0] > 0:
-        promise(f"{what}: time for each one more, at the largest size against the smallest", [slopes[-1] / slopes[0]], most=1.5)
+        promise(
+            f"{what}: time for each one more, at the largest size against the smallest",
+            [slopes[-1] / slopes[0]],
+            most=1.5,
+        )
 
 
 def plain():

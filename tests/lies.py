@@ -135,9 +135,7 @@ def accusation(report, liars):
 def python(directory):
     """The beginning of a command that runs Python on STAGE and one more piece of code."""
     runner = directory / "run.py"
-    runner.write_text(
-        "import sys\ncode, sys.argv[1:] = sys.argv[1], sys.argv[2:]\n" f"exec({STAGE!r} + code)\n"
-    )
+    runner.write_text("import sys\ncode, sys.argv[1:] = sys.argv[1], sys.argv[2:]\n" f"exec({STAGE!r} + code)\n")
     return f"python3 {runner}"
 
 
@@ -145,7 +143,11 @@ def one_case(pipemark, py, directory, number, case):
     pipeline, kinds, holder = case
     file, twin = directory / f"a/{number}", directory / f"b/{number}"
     shared = pipeline == "locks and waits"
-    liars = [start_liar(kind, str(file), str(twin), shared) for kind in kinds if not (shared and kind != "flock" and "lock" in kind)]
+    liars = [
+        start_liar(kind, str(file), str(twin), shared)
+        for kind in kinds
+        if not (shared and kind != "flock" and "lock" in kind)
+    ]
     shell = start_pipeline(PIPELINES[pipeline].format(py=py, file=file), holder)
     try:
         time.sleep(0.5)

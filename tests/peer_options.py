@@ -25,7 +25,10 @@ def main():
     environment = {**os.environ, "MANWIDTH": "200", "LC_ALL": "C", "MAN_KEEP_FORMATTING": ""}
     shown = subprocess.run(
         ["man", "-P", "cat", *(["-l", *page] if page else [program])],
-        env=environment, stdout=subprocess.PIPE, check=True, text=True,
+        env=environment,
+        stdout=subprocess.PIPE,
+        check=True,
+        text=True,
     )
     text = re.sub(".\x08", "", shown.stdout)
     print(f"# The options in the manual of {program} {version}, printed by tests/peer_options.py.")

@@ -118,12 +118,26 @@ class Errors(unittest.TestCase):
 class Results(unittest.TestCase):
     def result(self):
         stage = {
-            **ROWS, "number": 2, "command": "a <b>", "pid": 7, "processes": 1, "threads": 1, "computing": 0.5,
-            "waiting_for_cpu": 0, "unknown_field": [1],
+            **ROWS,
+            "number": 2,
+            "command": "a <b>",
+            "pid": 7,
+            "processes": 1,
+            "threads": 1,
+            "computing": 0.5,
+            "waiting_for_cpu": 0,
+            "unknown_field": [1],
         }
         verdict = {"kind": "stage", "text": "a & b", "reason": "computing", "gain": {"low": 1, "high": None}}
-        whole = {"pipeline": "a | b", "verdict": verdict, "stages": [stage], "pipes": [], "seconds": 1,
-                 "samples": 9, "notes": []}
+        whole = {
+            "pipeline": "a | b",
+            "verdict": verdict,
+            "stages": [stage],
+            "pipes": [],
+            "seconds": 1,
+            "samples": 9,
+            "notes": [],
+        }
         return decode(pipemark.Why, whole)
 
     def test_fields_have_the_types_that_are_declared(self):

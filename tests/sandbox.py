@@ -88,9 +88,25 @@ attempt("priority", lambda: os.setpriority(os.PRIO_PROCESS, victim, 10))
 attempt("affinity", lambda: os.sched_setaffinity(victim, {0}))
 attempt("memory", lambda: open(f"/proc/{victim}/mem", "r+b").close())
 attempt("terminal input", lambda: fcntl.ioctl(0, 0x5412, b"x"))
-for name, arguments in {"ptrace": (16, victim, 0, 0), "process_vm_writev": (victim, 0, 0, 0, 0, 0), "pidfd_open": (victim, 0)}.items():
+for name, arguments in {
+    "ptrace": (16, victim, 0, 0),
+    "process_vm_writev": (victim, 0, 0, 0, 0, 0),
+    "pidfd_open": (victim, 0),
+}.items():
     attempt(name, lambda name=name, arguments=arguments: call(name, *arguments))
-for name in ["io_uring_setup", "memfd_create", "shmget", "keyctl", "bpf", "mount", "unshare", "setns", "fchmodat2", "setxattrat", "reboot"]:
+for name in [
+    "io_uring_setup",
+    "memfd_create",
+    "shmget",
+    "keyctl",
+    "bpf",
+    "mount",
+    "unshare",
+    "setns",
+    "fchmodat2",
+    "setxattrat",
+    "reboot",
+]:
     attempt(name, lambda name=name: call(name, 0, 0, 0, 0, 0))
 # A child that leaves the process group would outlive the run.
 if os.fork() == 0:

@@ -5,8 +5,22 @@ import re
 import tomllib
 
 from figures import (
-    BINARY, NUMBER, PERCENT, RATE, RATIO, SIZE, TIME, TIMES, all_figures, differ, estimate, is_among, is_printed, line,
-    printed, size,
+    BINARY,
+    NUMBER,
+    PERCENT,
+    RATE,
+    RATIO,
+    SIZE,
+    TIME,
+    TIMES,
+    all_figures,
+    differ,
+    estimate,
+    is_among,
+    is_printed,
+    line,
+    printed,
+    size,
 )
 
 GIB = 2**30
@@ -257,7 +271,9 @@ def check_times(sentence, trials, more=()):
     times += list(more)
     pauses = {one.params.get("gap") or 0 for one in trials}
     for number, unit in re.findall(rf"pause of {TIME}", sentence.text):
-        sentence.require(any(is_printed(number, pause, TIMES[unit]) for pause in pauses), f"no pause of {number} {unit}")
+        sentence.require(
+            any(is_printed(number, pause, TIMES[unit]) for pause in pauses), f"no pause of {number} {unit}"
+        )
     text = re.sub(rf"pause of {TIME}|{TIME} of (?:CPU|work)|{TIME} per (?:GiB|million)", "", sentence.text)
     for number, unit in re.findall(TIME, text):
         right = any(is_printed(number, time, TIMES[unit]) for time in times if time)
@@ -274,9 +290,26 @@ def check_settings(sentence, trials, rule):
     # Rules about these parameters name several values.
     several = {
         "place": ("place", "place-groups", "recommended"),
-        "block": ("best-link", "crossing", "shared-memory", "place", "best-block", "harness", "published", "recommended", "tail"),
+        "block": (
+            "best-link",
+            "crossing",
+            "shared-memory",
+            "place",
+            "best-block",
+            "harness",
+            "published",
+            "recommended",
+            "tail",
+        ),
         "methods": (
-            "best-link", "crossing", "shared-memory", "zero-copy", "fresh-data", "recommended", "tail", "published",
+            "best-link",
+            "crossing",
+            "shared-memory",
+            "zero-copy",
+            "fresh-data",
+            "recommended",
+            "tail",
+            "published",
         ),
     }
     if not ends or len(ends) != len(trials):
@@ -378,7 +411,9 @@ def zero_copy(sentence, document, finding, trials, pairs):
     order = re.search(rf"\((?:within 3 %; )?{RATE}[^)]*? against {RATE}", sentence.text)
     if order:
         first, unit, second, other = order.groups()
-        sentence.require(is_printed(first, new.median("throughput"), BINARY[unit]), f"{first} {unit}/s isn't the new one's")
+        sentence.require(
+            is_printed(first, new.median("throughput"), BINARY[unit]), f"{first} {unit}/s isn't the new one's"
+        )
         sentence.require(
             is_printed(second, base.median("throughput"), BINARY[other]), f"{second} {other}/s isn't the base's"
         )
@@ -441,8 +476,12 @@ def round_trip(sentence, document, finding, trials, _pairs):
     rivals = [
         one
         for one in document.trials
-        if one.is_measured and one.is_latency and one.params["wait"] == best.params["wait"]
-        and one.params.get("gap") == 0 and not one.params.get("rate") and one.params["link"] != "null"
+        if one.is_measured
+        and one.is_latency
+        and one.params["wait"] == best.params["wait"]
+        and one.params.get("gap") == 0
+        and not one.params.get("rate")
+        and one.params["link"] != "null"
         and "filter" not in one.params
     ]
     shortest = min(one.median("p50") for one in rivals)
@@ -516,9 +555,14 @@ def memory_copy(sentence, document, finding, trials, _pairs):
     rivals = [
         one
         for one in document.trials
-        if one.is_measured and not one.is_latency and one.record.get("copies") == 2 and "send" in one.params
-        and one.params["wait"] != "spin" and one.params["link"] not in ("null", "memory-copy")
-        and one.params.get("pairs", 1) == 1 and not one.params.get("length")
+        if one.is_measured
+        and not one.is_latency
+        and one.record.get("copies") == 2
+        and "send" in one.params
+        and one.params["wait"] != "spin"
+        and one.params["link"] not in ("null", "memory-copy")
+        and one.params.get("pairs", 1) == 1
+        and not one.params.get("length")
     ]
     most = max(one.median("throughput") for one in rivals)
     sentence.require(best.median("throughput") >= most * (1 - 1e-9), f"another has {most:.4g} B/s")
@@ -548,11 +592,10 @@ def published(sentence, document, finding, trials, _pairs):
         ours = max(trials, key=lambda one: one.median("throughput"))
         named = re.search(r"highest with (.*) \([^()]*\), ours with (.*?) \(", text).groups()
         best = theirs.record["published"]["throughput"], ours.median("throughput")
-        named_of = [
-            [one for one in trials if one.record["name"] == name] for name in named
-        ]
+        named_of = [[one for one in trials if one.record["name"] == name] for name in named]
         sentence.require(
-            any(one.record["published"]["throughput"] == best[0] for one in named_of[0]), f"published is best {theirs.id}"
+            any(one.record["published"]["throughput"] == best[0] for one in named_of[0]),
+            f"published is best {theirs.id}",
         )
         sentence.require(any(one.median("throughput") == best[1] for one in named_of[1]), f"ours is best {ours.id}")
         others = re.search(r"; (\d+) others? (?:is|are) within 5 %", text)
@@ -561,7 +604,9 @@ def published(sentence, document, finding, trials, _pairs):
             sentence.require(len(near) >= int(others.group(1)), f"only {len(near)} are near")
         return
     for shown in re.findall(rf"({NUMBER})× as fast", text):
-        sentence.require(any(is_printed(shown, value) for value in ratios.values()), f"no trial is {shown} times as fast")
+        sentence.require(
+            any(is_printed(shown, value) for value in ratios.values()), f"no trial is {shown} times as fast"
+        )
 
 
 def chain_cost(sentence, document, finding, trials, _pairs):
@@ -600,9 +645,7 @@ def median_of(one, field):
 
 
 def chain_published(sentence, document, finding, trials, _pairs):
-    theirs = [
-        (one.params.get("length") or 0, GIB / one.record["published"]["throughput"]) for one in trials
-    ]
+    theirs = [(one.params.get("length") or 0, GIB / one.record["published"]["throughput"]) for one in trials]
     costs = re.search(rf"each stage costs ({NUMBER}) s per GiB", sentence.text).group(1)
     _, slope, fit = line(sorted(theirs), relative=True)
     sentence.require(is_printed(costs, slope) and fit >= 0.9, f"{slope:.4g} s per GiB")
@@ -634,7 +677,9 @@ def message_cost(sentence, document, finding, trials, _pairs):
         sentence.require(float(fit) >= 0.9, f"a fit of {fit}")
     costs = [one["ns_per_call"]["value"] for one in finding["evidence"]["by_link"].values()]
     shown = [float(number) * TIMES[unit] for number, unit in re.findall(rf"{TIME} \+", sentence.text)]
-    sentence.require(shown == sorted(shown) and len(shown) == len(costs), "the links aren't in the order of their costs")
+    sentence.require(
+        shown == sorted(shown) and len(shown) == len(costs), "the links aren't in the order of their costs"
+    )
 
 
 def place_groups(sentence, document, finding, trials, _pairs):
@@ -684,7 +729,9 @@ def language_gap(sentence, document, finding, trials, _pairs):
 
 def start_up(sentence, document, finding, trials, _pairs):
     times = finding["evidence"]["start_up_ns"].values()
-    number, unit, _, last, other, _ = re.search(rf"take {TIME} \(([^)]*)\) to {TIME} \(([^)]*)\)", sentence.text).groups()
+    number, unit, _, last, other, _ = re.search(
+        rf"take {TIME} \(([^)]*)\) to {TIME} \(([^)]*)\)", sentence.text
+    ).groups()
     sentence.require(is_printed(number, min(times), TIMES[unit]), "not the shortest start")
     sentence.require(is_printed(last, max(times), TIMES[other]), "not the longest start")
 
@@ -694,7 +741,9 @@ def language_by_block(sentence, document, finding, trials, _pairs):
         shares = [ratio(new, base, "throughput")[0] for new, base in document.pairs_of(one["share_of_the_fastest"])]
         near = 1 + sum(share >= 0.9 for share in shares)
         word = next(text for text, _ in BLOCKS(one["block"]))
-        found = re.search(rf"(\d+) with {re.escape(word)} \(slowest: (\S+), ({NUMBER}) % of the fastest", sentence.text)
+        found = re.search(
+            rf"(\d+) with {re.escape(word)} \(slowest: (\S+), ({NUMBER}) % of the fastest", sentence.text
+        )
         sentence.require(found and int(found.group(1)) == near, f"{near} within 10 % at {word}")
         if found:
             sentence.require(is_printed(found.group(3), min(shares) * 100), f"the slowest has {min(shares):.4g}")
@@ -702,7 +751,9 @@ def language_by_block(sentence, document, finding, trials, _pairs):
     if verdict:
         blocks = [one for one in finding["evidence"]["blocks"] if one["block"] >= size(verdict.group(1))]
         for one in blocks:
-            shares = [ratio(new, base, "throughput")[0] for new, base in document.pairs_of(one["share_of_the_fastest"])]
+            shares = [
+                ratio(new, base, "throughput")[0] for new, base in document.pairs_of(one["share_of_the_fastest"])
+            ]
             sentence.require(min(shares) >= 0.9, f"not all are within 10 % at {one['block']}")
 
 
@@ -731,16 +782,23 @@ def of_filters(sentence, document, finding, trials, pairs):
     text = sentence.text
     if finding["rule"] == "lines-latency":
         evidence = finding["evidence"]
-        quick, slow = (document.by_id[evidence[key]["experiment"], evidence[key]["trial"]] for key in ("quickest", "slowest"))
+        quick, slow = (
+            document.by_id[evidence[key]["experiment"], evidence[key]["trial"]] for key in ("quickest", "slowest")
+        )
         rivals = [one for one in document.beside(quick, ["filter"]) if one.median("p50")]
         check_times(sentence, rivals)
         transforms = [one for one in rivals if one.params["filter"] not in OTHER_TASKS]
-        sentence.require(quick.median("p50") <= min(one.median("p50") for one in transforms) * (1 + 1e-9), "not the quickest")
-        sentence.require(slow.median("p50") >= max(one.median("p50") for one in transforms) * (1 - 1e-9), "not the slowest")
+        sentence.require(
+            quick.median("p50") <= min(one.median("p50") for one in transforms) * (1 + 1e-9), "not the quickest"
+        )
+        sentence.require(
+            slow.median("p50") >= max(one.median("p50") for one in transforms) * (1 - 1e-9), "not the slowest"
+        )
         held = re.search(r"hold lines back until more arrive: ([^.]*)", text)
         for name in held.group(1).split(", ") if held else []:
             warned = [
-                one for one in document.trials
+                one
+                for one in document.trials
                 if one.params.get("filter") == name and any(own["kind"] == "held" for own in one.record["warnings"])
             ]
             sentence.require(warned, f"{name} held no lines back")
@@ -752,7 +810,12 @@ def of_filters(sentence, document, finding, trials, pairs):
         sentence.require(rates[fastest] == max(rates.values()), "not the fastest filter")
         sentence.require(rates[slowest] == min(rates.values()), "not the slowest filter")
     elif finding["rule"] == "lines-conjecture":
-        shares = [float(number) for number in re.findall(r"(\d+) % of the total|and (\d+) % for lines", text) for number in number if number]
+        shares = [
+            float(number)
+            for number in re.findall(r"(\d+) % of the total|and (\d+) % for lines", text)
+            for number in number
+            if number
+        ]
         nanoseconds = re.search(rf"spends ({NUMBER}) ns of CPU time on each line and ({NUMBER}) ns on each KiB", text)
         line_ns, kib = nanoseconds.groups()
         short, long = (
@@ -785,16 +848,38 @@ def of_filters(sentence, document, finding, trials, pairs):
         for name, shown in (("filter_cpu", costs.groups()[:2]), ("filter_switches", costs.groups()[2:])):
             for number, one in zip(shown, (new, base)):
                 value = one.median(name)
-                sentence.require(is_printed(number, value), f"{one.params['filter']}: {name} {value:.4g}, not {number}")
+                sentence.require(
+                    is_printed(number, value), f"{one.params['filter']}: {name} {value:.4g}, not {number}"
+                )
 
 
 RULES = {
-    "best-block": best_block, "capacity": capacity, "zero-copy": zero_copy, "fresh-data": zero_copy, "place": place,
-    "wait": wait, "gap": gap, "round-trip": round_trip, "tail": tail, "best-link": best_link, "crossing": crossing,
-    "shared-memory": shared_memory, "harness": harness, "memory-copy": memory_copy, "recommended": recommended,
-    "published": published, "chain-cost": chain_cost, "chain-published": chain_published, "call-cost": call_cost,
-    "message-cost": message_cost, "place-groups": place_groups, "tuning": tuning, "language-gap": language_gap,
-    "start-up": start_up, "language-by-block": language_by_block, "language-best-block": language_best_block,
+    "best-block": best_block,
+    "capacity": capacity,
+    "zero-copy": zero_copy,
+    "fresh-data": zero_copy,
+    "place": place,
+    "wait": wait,
+    "gap": gap,
+    "round-trip": round_trip,
+    "tail": tail,
+    "best-link": best_link,
+    "crossing": crossing,
+    "shared-memory": shared_memory,
+    "harness": harness,
+    "memory-copy": memory_copy,
+    "recommended": recommended,
+    "published": published,
+    "chain-cost": chain_cost,
+    "chain-published": chain_published,
+    "call-cost": call_cost,
+    "message-cost": message_cost,
+    "place-groups": place_groups,
+    "tuning": tuning,
+    "language-gap": language_gap,
+    "start-up": start_up,
+    "language-by-block": language_by_block,
+    "language-best-block": language_best_block,
 }
 
 
@@ -817,15 +902,19 @@ def screen(document, text):
     sentence = Sentence(document["suite"], "summary", summary.group(0))
     sentence.require(int(summary.group(2)) == len(measured), f"{len(measured)} trials were measured")
     sentences.append(sentence)
-    above, below = text[: summary.start()], text[summary.end():]
+    above, below = text[: summary.start()], text[summary.end() :]
     rates, times = all_figures(above)
     omitted = "with --all:" in above
-    named = re.findall(r"^  (?:default pipe|best with write and read|best, each byte new and checked)\s.*$", below, re.M)
+    named = re.findall(
+        r"^  (?:default pipe|best with write and read|best, each byte new and checked)\s.*$", below, re.M
+    )
     for line_of_summary in named:
         sentence = Sentence(document["suite"], "unit", line_of_summary.strip())
         sentence.require(re.search(RATE, line_of_summary), "this isn't a throughput")
         sentences.append(sentence)
-    for row in re.findall(r"^  (default pipe|best with write and read|best, each byte new and checked)\s+" + RATE, below, re.M):
+    for row in re.findall(
+        r"^  (default pipe|best with write and read|best, each byte new and checked)\s+" + RATE, below, re.M
+    ):
         name, number, unit = row
         sentence = Sentence(document["suite"], "headline", f"{name}: {number} {unit}/s")
         low, high = printed(number, BINARY[unit])
@@ -838,7 +927,9 @@ def screen(document, text):
             sentence = Sentence(document["suite"], "beside", finding["text"])
             for one in found.trials_of(finding["evidence"]):
                 ranges, value = (times, one.median("p50")) if one.is_latency else (rates, one.median("throughput"))
-                sentence.require(is_among(value, [(low * 0.995, high * 1.005) for low, high in ranges]), f"no row shows {one.id}")
+                sentence.require(
+                    is_among(value, [(low * 0.995, high * 1.005) for low, high in ranges]), f"no row shows {one.id}"
+                )
             sentences.append(sentence)
     return sentences
 

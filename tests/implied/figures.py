@@ -80,7 +80,6 @@ def signed_rank(runs):
     return rank or 1
 
 
-
 def line(points, relative):
     """The least-squares line through points: (intercept, slope, R²)."""
     weights = [1 / y**2 if relative else 1.0 for _, y in points]
@@ -99,7 +98,6 @@ def line(points, relative):
 def differ(one, other, by=0.02):
     """Whether two ratios are too different to be called the same."""
     return abs(one / other - 1) > by
-
 
 
 def all_figures(text):

@@ -65,7 +65,9 @@ def of_ab(result, text):
     for one, number, other, low, high in re.findall(
         rf"({labels}) takes ({NUMBER}) times as long as ({labels}) \(({NUMBER}) to ({NUMBER})\): inconclusive", words
     ):
-        sentence = add("inconclusive", f"{one} takes {number} times as long as {other} ({low} to {high}): inconclusive")
+        sentence = add(
+            "inconclusive", f"{one} takes {number} times as long as {other} ({low} to {high}): inconclusive"
+        )
         slow, fast = by_label[one], by_label[other]
         middle = estimate([time / fast.runs()[at] for at, time in slow.runs().items() if at in fast.runs()])[0]
         sentence.require(float(low) * 0.99 <= middle <= float(high) * 1.01, f"the rounds' ratio is {middle:.4g}")
@@ -99,7 +101,9 @@ def of_ab(result, text):
                 medians = [one.json["figures"][key]["estimate"] for one in commands]
                 ends = [one[end] for one in medians for end in ("median", "low", "high", "min", "max")]
                 ends = [end for end in ends if end is not None]
-                sentence.require(any(is_printed(number, end, TIMES[unit]) for end in ends), f"nothing is {number} {unit}")
+                sentence.require(
+                    any(is_printed(number, end, TIMES[unit]) for end in ends), f"nothing is {number} {unit}"
+                )
     return sentences
 
 
@@ -112,7 +116,10 @@ def of_compare(result, text):
     heading = re.search(r"^(\d+) trials?: (.*)$", text, re.M)
     if heading:
         sentence = Sentence("compare", "verdicts", heading.group(0))
-        counted = {word: int(count) for count, word in re.findall(r"(\d+) (worse|better|same|inconclusive|no verdict)", heading.group(2))}
+        counted = {
+            word: int(count)
+            for count, word in re.findall(r"(\d+) (worse|better|same|inconclusive|no verdict)", heading.group(2))
+        }
         # Without an interval of sessions or runs, there is no verdict.
         real = {}
         for one in changes:
@@ -132,9 +139,13 @@ def of_compare(result, text):
         if own["judged_low"] is not None:
             low, high = own["judged_low"], own["judged_high"]
             if own["verdict"] in ("worse", "better"):
-                sentence.require(low > result["threshold"] or high < -result["threshold"], "the interval isn't beyond the threshold")
+                sentence.require(
+                    low > result["threshold"] or high < -result["threshold"], "the interval isn't beyond the threshold"
+                )
             if own["verdict"] == "same":
-                sentence.require(-result["same_within"] <= low and high <= result["same_within"], "the interval is wider")
+                sentence.require(
+                    -result["same_within"] <= low and high <= result["same_within"], "the interval is wider"
+                )
         sentences.append(sentence)
     return sentences
 
@@ -167,7 +178,9 @@ def of_why(report, text):
         sentence.require(is_printed(found.group(2), cpu), f"{cpu:.1f} % of a CPU")
         shown = rows.get(found.group(1), {}).get("CPU")
         sentence.require(shown in (None, f"{found.group(2)} %"), f"the table says {shown}")
-    found = re.search(rf"({names}) (reads|writes) ({NUMBER}) (bytes?|KiB) per call \(({NUMBER})( [kM])? calls/s(?: in all)?\)", words)
+    found = re.search(
+        rf"({names}) (reads|writes) ({NUMBER}) (bytes?|KiB) per call \(({NUMBER})( [kM])? calls/s(?: in all)?\)", words
+    )
     if found:
         sentence = add("calls", found.group(0))
         name, verb, count, unit, rate, letter = found.groups()
@@ -194,13 +207,25 @@ def of_why(report, text):
         sentence = add("busy", f"{name} (busy {busy} %)")
         shown = rows.get(name, {}).get("busy")
         sentence.require(shown in (None, f"{busy} %"), f"the table says {shown}")
-    pipes = re.search(rf"from ({names}) to ({names}).*?(?:waits for room|writer waits for room) (\d+) % of the time", words)
+    pipes = re.search(
+        rf"from ({names}) to ({names}).*?(?:waits for room|writer waits for room) (\d+) % of the time", words
+    )
     if pipes:
         sentence = add("pipe", pipes.group(0))
         numbers = {one["name"]: one["number"] for one in report["stages"]}
-        own = [one for one in report["pipes"] if [one["from"], one["to"]] == [numbers[pipes.group(1)], numbers[pipes.group(2)]]]
-        sentence.require(own and is_printed(pipes.group(3), own[0]["writer_waits"] * 100), "the table has another share")
-    shares = [int(one) for one in re.findall(r"(\d+) % [a-z]", re.sub(r".*Of its CPU time:", "", words))] if "Of its CPU time" in words else []
+        own = [
+            one
+            for one in report["pipes"]
+            if [one["from"], one["to"]] == [numbers[pipes.group(1)], numbers[pipes.group(2)]]
+        ]
+        sentence.require(
+            own and is_printed(pipes.group(3), own[0]["writer_waits"] * 100), "the table has another share"
+        )
+    shares = (
+        [int(one) for one in re.findall(r"(\d+) % [a-z]", re.sub(r".*Of its CPU time:", "", words))]
+        if "Of its CPU time" in words
+        else []
+    )
     if shares:
         sentence = add("kinds of work", "Of its CPU time: " + words.split("Of its CPU time: ")[1].split(". ")[0])
         stage = report["stages"][report["verdict"]["stage"] - 1]
@@ -222,13 +247,18 @@ def of_tune(result, text):
         sentences.append(sentence)
         return sentence
 
-    found = re.search(rf"bottleneck( of the stages measured)?: (\d+) \S+; without its work, the pipeline is ({NUMBER})× as fast", words)
+    found = re.search(
+        rf"bottleneck( of the stages measured)?: (\d+) \S+; without its work, the pipeline is ({NUMBER})× as fast",
+        words,
+    )
     if found:
         sentence = add("bottleneck", found.group(0))
         best = max(without, key=without.get)
         sentence.require(int(found.group(2)) == best, f"stage {best} gains most: {without}")
         sentence.require(is_printed(found.group(3), without[best]), f"{without[best]:.4g}")
-        sentence.require(bool(found.group(1)) == (len(without) < len(result["stages"])), "not all stages were measured")
+        sentence.require(
+            bool(found.group(1)) == (len(without) < len(result["stages"])), "not all stages were measured"
+        )
     found = re.search(rf"(\d+) \S+ and (\d+) \S+ cost about the same: up to ({NUMBER})×", words)
     if found:
         sentence = add("alike", found.group(0))
@@ -245,7 +275,10 @@ def of_tune(result, text):
         total = sum(one["seconds"] for one in result["experiments"] if one["kind"] == "alone" and one["seconds"])
         sentence.require(is_printed(found.group(1), total), f"{total:.4g} s")
         sentence.require(abs(total / result["time"]["median"] - 1) <= 0.16, "another time than the pipeline's")
-    found = re.search(r"no gain: (.*?)(?= (?:omitted|not tried|without a result|fastest|no change|not proved|most of the time|$))", words)
+    found = re.search(
+        r"no gain: (.*?)(?= (?:omitted|not tried|without a result|fastest|no change|not proved|most of the time|$))",
+        words,
+    )
     if found:
         sentence = add("no gain", "no gain: " + found.group(1))
         listed = [one for one in changes if one["text"] and one["text"] in found.group(1)]
@@ -258,7 +291,9 @@ def of_tune(result, text):
         sentence.require(shown and is_printed(shown.group(1), fastest["gain"]), "another gain")
         sentence.require(fastest["low"] > 1, "the interval includes 1")
         proved = [one["gain"] for one in changes if one["verdict"] == "better" and one["command"]]
-        sentence.require(fastest["gain"] >= max(proved, default=0) * 0.97, f"another gains {max(proved, default=0):.3g}")
+        sentence.require(
+            fastest["gain"] >= max(proved, default=0) * 0.97, f"another gains {max(proved, default=0):.3g}"
+        )
     elif "inconclusive" in words and "no change was proved faster" in words:
         sentence = add("inconclusive", "no change was proved faster: inconclusive")
         sentence.require(any(one["verdict"] == "inconclusive" for one in changes), "no verdict is inconclusive")
@@ -268,13 +303,20 @@ def of_tune(result, text):
         sentence = add("confirmed", found.group(0))
         own = without[predicted["stage"]]
         sentence.require(is_printed(found.group(2), own), f"the table says {own:.3g}")
-        sentence.require((found.group(1) == "confirmed") == (own >= 1.05 and own >= 0.9 * max(without.values())), f"{without}")
+        sentence.require(
+            (found.group(1) == "confirmed") == (own >= 1.05 and own >= 0.9 * max(without.values())), f"{without}"
+        )
     return sentences
 
 
 # --- claims ----------------------------------------------------------------------------------------------------------
 
-VERDICTS = {"holds": "holds", "doesn't hold": "doesnt-hold", "inconclusive": "cant-tell", "not measured": "not-measured"}
+VERDICTS = {
+    "holds": "holds",
+    "doesn't hold": "doesnt-hold",
+    "inconclusive": "cant-tell",
+    "not measured": "not-measured",
+}
 
 
 def of_claims(document, text):
@@ -307,6 +349,8 @@ def of_claims(document, text):
             sentence.require(all(one["verdict"] == "holds" for one in answer["evidence"]), "it doesn't hold for all")
         for count, all_of in re.findall(r"holds for (\d+) of (\d+)", answer["here"]):
             real = sum(one["verdict"] == "holds" for one in answer["evidence"])
-            sentence.require([int(count), int(all_of)] == [real, len(answer["evidence"])], f"{real} of {len(answer['evidence'])}")
+            sentence.require(
+                [int(count), int(all_of)] == [real, len(answer["evidence"])], f"{real} of {len(answer['evidence'])}"
+            )
         sentences.append(sentence)
     return sentences

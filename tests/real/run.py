@@ -554,7 +554,9 @@ def replay_cases(cases, binary, directory):
                 row |= {"result": "skipped", "detail": "no trace"}
             else:
                 row["case"] = trace.name.removesuffix(".trace")
-                done = subprocess.run([binary, "why", "--replay", trace, "--json", "-"], capture_output=True, text=True)
+                done = subprocess.run(
+                    [binary, "why", "--replay", trace, "--json", "-"], capture_output=True, text=True
+                )
                 if done.returncode:
                     row |= {"result": "none", "detail": done.stderr.strip()}
                 else:
@@ -568,7 +570,10 @@ def expectation(row):
     said = row.get("said", {})
     gain = said.get("gain")
     ends = [round(end, 1) if end else None for end in (gain["low"], gain["high"])] if gain else None
-    return {key: said.get(key) for key in ("kind", "at", "cause", "remedies")} | {"result": row["result"], "gain": ends}
+    return {key: said.get(key) for key in ("kind", "at", "cause", "remedies")} | {
+        "result": row["result"],
+        "gain": ends,
+    }
 
 
 def compare_replays(rows, file, write, strict):
@@ -708,7 +713,9 @@ def main():
     parser.add_argument("--install", action="store_true", help="install missing packages first, if that is allowed")
     parser.add_argument("--time", action="store_true", help="time each pipeline and its fix, without running pipemark")
     parser.add_argument(
-        "--update", action="store_true", help="with --time: write the medians into the files; with --replay: write verdicts.json"
+        "--update",
+        action="store_true",
+        help="with --time: write the medians into the files; with --replay: write verdicts.json",
     )
     parser.add_argument("--new", action="store_true", help="with --time: only cases that have no times yet")
     parser.add_argument("--runs", type=int, default=3, help="with --time: runs of each command [3]")

@@ -50,6 +50,6 @@ def error_of(exit_code: int, stderr: str) -> PipemarkError:
     if start is None:
         message = lines[-1] if lines else "exit code {}".format(exit_code)
     else:
-        message = "\n".join(lines[start:])[len("pipemark: "):]
+        message = "\n".join(lines[start:])[len("pipemark: ") :]
     kind = Interrupted if exit_code < 0 else _BY_CODE.get(exit_code, PipemarkError)
     return kind(message, exit_code)
