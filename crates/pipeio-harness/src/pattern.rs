@@ -12,9 +12,9 @@ use std::sync::atomic::{AtomicPtr, Ordering};
 use std::{fmt, mem};
 
 use crate::buffer::{Bytes, BytesMut};
-use crate::words::Words;
 #[cfg(target_arch = "x86_64")]
 use crate::words::{Avx2, Avx512};
+use crate::words::{STEP, Words};
 
 /// Defines a function that runs `$body`, which is generic over [`Words`], with the widest vectors of this processor. The
 /// first call chooses the vectors. The function's safety conditions are those of `$body`.
@@ -61,9 +61,6 @@ macro_rules! widest {
         }
     };
 }
-
-/// 2⁶⁴ divided by the golden ratio, an odd number without a pattern in its bits.
-pub(crate) const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
 
 /// The inverse of [`STEP`] modulo 2⁶⁴.
 const STEP_INVERSE: u64 = 0xf1de_83e1_9937_733d;

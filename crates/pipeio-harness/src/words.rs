@@ -1,7 +1,9 @@
 //! Words of 8 bytes in vector registers. The vector instructions are written out: the compiler would choose them only in a
 //! build that is optimised for speed as a whole.
 
-use crate::pattern::STEP;
+/// The difference between two words of a stream: 2⁶⁴ divided by the golden ratio, an odd number without a pattern in its
+/// bits.
+pub const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
 
 /// The most words in a register.
 const MOST: usize = 8;

@@ -24,7 +24,7 @@ const WINDOW: Duration = Duration::from_secs(10);
 /// A reserve is used up over this time.
 const HORIZON: f64 = 2.0;
 /// Builds without optimization take several times as long for the same work, and tests run beside each other.
-pub const SCALE: u32 = if cfg!(debug_assertions) { 25 } else { 1 };
+const SCALE: f64 = if cfg!(debug_assertions) { 25.0 } else { 1.0 };
 
 /// Work other than samples, each with a part of the CPU time that is earned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -114,7 +114,7 @@ impl Budget {
     }
 
     fn ceiling(&self) -> f64 {
-        self.promised() * f64::from(SCALE)
+        self.promised() * SCALE
     }
 
     fn earned(&self) -> f64 {
@@ -257,7 +257,7 @@ mod tests {
                 now += budget.period(cost, 10 * TICK);
                 spent += cost;
             }
-            found.push((spent - before).as_secs_f64() / f64::from(SCALE));
+            found.push((spent - before).as_secs_f64() / SCALE);
         }
         found
     }
@@ -301,7 +301,7 @@ mod tests {
         while now < begin + Duration::from_secs(seconds.into()) {
             spent += sample;
             random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-            let work = Duration::from_micros(random >> 40) * SCALE;
+            let work = Duration::from_micros(random >> 40) * SCALE as u32;
             budget.pass(now, spent);
             if work.as_secs_f64() <= budget.most() {
                 spent += work;
@@ -322,8 +322,8 @@ mod tests {
     fn no_ten_seconds_exceed_the_limit_whatever_work_is_asked_for() {
         for (stages, ceiling) in [(5, 0.01), (400, 0.02)] {
             for micros in [10, 100, 1_000, 5_000] {
-                let sample = Duration::from_micros(micros) * SCALE;
-                let most = most_in_ten_seconds(sample, stages, 60).as_secs_f64() / f64::from(SCALE);
+                let sample = Duration::from_micros(micros) * SCALE as u32;
+                let most = most_in_ten_seconds(sample, stages, 60).as_secs_f64() / SCALE;
                 let limit = ceiling * 10.0;
                 assert!(most <= limit * 0.9, "{stages} stages, {micros} µs: {most} s");
                 assert!(most >= limit * 0.5, "{stages} stages, {micros} µs: only {most} s");

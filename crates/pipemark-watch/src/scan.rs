@@ -13,7 +13,7 @@ use pipemark_proc::watched::WatchedProcess;
 use pipemark_proc::{call, connections};
 
 use self::extent::ScanExtent;
-use crate::budget::{Budget, FEW_STAGES, PaidWork, SCALE, own_time};
+use crate::budget::{Budget, FEW_STAGES, PaidWork, own_time};
 use crate::pipeline::WatchedPipeline;
 use crate::pipeline::stage::WatchedStage;
 use crate::subject::Subject;
@@ -271,7 +271,7 @@ fn size(process: &Process) -> usize {
 
 /// The pause after a scan, as a multiple of the scan's CPU time.
 fn scan_pause(pipeline: &WatchedPipeline) -> u32 {
-    SCAN_PAUSES[usize::from(pipeline.stages.len() > FEW_STAGES)] / SCALE
+    SCAN_PAUSES[usize::from(pipeline.stages.len() > FEW_STAGES)]
 }
 
 /// The stages of a pipeline that is ending, when no pipe joins them any more: the remaining processes of each
