@@ -142,7 +142,8 @@ fn hostile_sort(outside: &Outside) -> String {
 
 /// The whole way, with a program that `tune` takes for one that only reads. It takes about 150 short runs.
 #[test]
-fn guesses_are_listed_apart_and_do_no_harm() {
+#[ignore = "long"]
+fn long_guesses_are_listed_apart_and_do_no_harm() {
     if !has_sandbox() {
         return;
     }
