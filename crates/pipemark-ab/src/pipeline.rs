@@ -185,7 +185,8 @@ impl TimedCommand {
     }
 
     /// Starts all stages. Returns the capacity granted to the pipes between them and, if the stages have none of
-    /// pipemark's memory, what their processes had used before they executed their programs. Sets `begin` to the time just before the first stage starts.
+    /// pipemark's memory, what their processes had used before they executed their programs. Sets `begin` to the time
+    /// just before the first stage starts.
     fn start(
         &self,
         conditions: &RunConditions,

@@ -3,8 +3,8 @@
 //! samples, scans and readings of counters come less often if they are expensive.
 //!
 //! The budget is a level of CPU time. It rises as time passes, up to a reserve, and falls by the CPU time that this
-//! process uses. Work may lower it below zero, down to a limit: the debt. So any ten seconds use at most the reserve, the debt and what is earned in that time;
-//! the rest is left for the report, and for work that takes longer than expected.
+//! process uses. Work may lower it below zero, down to a limit: the debt. So any ten seconds use at most the reserve, the
+//! debt and what is earned in that time; the rest is left for the report, and for work that takes longer than expected.
 
 use std::time::{Duration, Instant};
 
