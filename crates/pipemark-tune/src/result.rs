@@ -84,7 +84,9 @@ impl ExperimentResult {
                 fastest.changes.join("; ")
             );
         }
-        let longer = || format!("use --budget {:.0}s", (self.time.median * RUNS_OF_A_BUDGET).max(60.0).ceil());
+        // On a noisy machine, a budget for that many runs may have been too short already.
+        let enough = (self.time.median * RUNS_OF_A_BUDGET).max(60.0).max(self.budget * 2.0);
+        let longer = || format!("use --budget {:.0}s", enough.ceil());
         if self.experiments.iter().all(|one| one.runs == 0) {
             return format!("no change was tried: the budget is too short; {}", longer());
         }

@@ -352,6 +352,8 @@ mod tests {
         ];
         let conclusion = result(promising).conclusion();
         assert_eq!(conclusion, "not proved: 1.50× as fast in 2 runs by pigz; use --budget 300s");
+        let spent = ExperimentResult { budget: 300.0, ..none };
+        assert!(spent.conclusion().ends_with("use --budget 600s"), "more than was too little: {}", spent.conclusion());
         let useless = result(vec![experiment(ExperimentKind::Remedy, 1, "pigz", Some(1.01), 1)]);
         assert_eq!(useless.conclusion(), "no change with the same output was found that helps");
     }
