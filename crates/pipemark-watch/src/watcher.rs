@@ -462,7 +462,10 @@ mod tests {
 
     #[test]
     fn the_end_is_noticed_without_a_scan() {
-        let mut child = Command::new("sleep").arg("60").stdin(Stdio::null()).stdout(Stdio::null()).spawn().unwrap();
+        // The readers of this program's output and errors must not be a stage.
+        let mut command = Command::new("sleep");
+        let command = command.arg("60").stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        let mut child = command.spawn().unwrap();
         let mut watcher = Watcher::new(Subject::Processes(vec![child.id()]), options(Duration::from_millis(1)));
         watcher.scanner.next += Duration::from_secs(3600);
         assert!(watcher.is_alive());

@@ -92,8 +92,12 @@ impl<'p> PipeGraph<'p> {
             let is_used_by = |elder: &Process, end: &PipeEnd| {
                 has_end(elder, end) && used.contains(&(elder.pid, end.pipe, end.direction))
             };
-            let inherited =
-                |end: &PipeEnd| end.fd > 2 && graph.ancestry(pid).skip(1).any(|elder| is_used_by(elder, end));
+            // Standard error that is the parent's too, as of all commands of a script, was not redirected for this process.
+            let inherited = |end: &PipeEnd| match end.fd {
+                0 | 1 => false,
+                2 => graph.ancestry(pid).skip(1).any(|elder| has_end(elder, end)),
+                _ => graph.ancestry(pid).skip(1).any(|elder| is_used_by(elder, end)),
+            };
             let read_as_input = |end: &PipeEnd| inputs.contains(&(group, end.pipe));
             let kept = ends.iter().filter(|end| !inherited(end) && (end.fd != 2 || read_as_input(end)));
             let kept = kept.copied().collect();

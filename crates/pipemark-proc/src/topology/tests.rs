@@ -224,6 +224,25 @@ fn standard_error_leads_to_a_stage_if_nothing_else_is_piped() {
     assert_eq!(found(&lines, &[11], Reach::Joined), [[11], [12]]);
 }
 
+#[test]
+fn standard_error_of_a_whole_script_leads_nowhere() {
+    // script 2>&1 | tee log, where the script runs a | b >file.
+    let script: [Line<'_>; 4] = [
+        (10, 1, 10, &[(1, 200, Out), (2, 200, Out)]),
+        (11, 10, 10, &[(1, 100, Out), (2, 200, Out)]),
+        (12, 10, 10, &[(0, 100, In), (2, 200, Out)]),
+        (13, 1, 10, &[(0, 200, In)]),
+    ];
+    for seed in [11, 12] {
+        assert_eq!(found(&script, &[seed], Reach::Joined), [[11], [12]], "{seed}");
+    }
+    assert_eq!(found(&script[..1], &[10], Reach::Joined), [[10]]);
+    // { a 2>&1 >file; } | b: a's standard error was redirected to the shell's standard output.
+    let group: [Line<'_>; 3] =
+        [(10, 1, 10, &[(1, 100, Out)]), (11, 10, 10, &[(2, 100, Out)]), (12, 1, 10, &[(0, 100, In)])];
+    assert_eq!(found(&group, &[11], Reach::Joined), [[11], [12]]);
+}
+
 /// Like Python's multiprocessing: workers share their parent's output, read work from one pipe and write results to
 /// another. The parent holds both ends of these two pipes. Each worker also has a pipe that shows the parent that the
 /// worker has ended.
