@@ -16,9 +16,11 @@ use crate::evidence::PeerFigures;
 use crate::figures::PipelineFigures;
 use crate::hypothesis::Hypothesis;
 use crate::judge::BUSY;
+use crate::pipe_figures::PipeFigures;
 use crate::remedies;
-use crate::report::{PipeFigures, Remedy, StageFigures, VerdictKind};
+use crate::report::{Remedy, VerdictKind};
 use crate::sentences::{name, percent};
+use crate::stage_figures::StageFigures;
 
 /// The shortest running time in seconds for which `tune` is advised. A shorter pipeline ends before `tune` has compared
 /// anything.

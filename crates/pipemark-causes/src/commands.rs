@@ -8,7 +8,7 @@ use pipemark_shell::{
 use crate::figures::PipelineFigures;
 use crate::programs::base;
 use crate::proof::{pieces_count_after, uses_exit_codes};
-use crate::report::StageFigures;
+use crate::stage_figures::StageFigures;
 
 /// Said of commands that weren't typed.
 const REBUILT: &str =

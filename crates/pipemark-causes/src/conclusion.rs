@@ -12,7 +12,9 @@ use crate::exact_text::hex;
 use crate::figures::PipelineFigures;
 use crate::interval::Interval;
 use crate::phases::phases;
-use crate::report::{PipelineReport, PipelineVerdict, StageFigures, StageMoment};
+use crate::recorded::Recorded;
+use crate::report::{PipelineReport, PipelineVerdict};
+use crate::stage_figures::{StageFigures, StageMoment};
 use crate::timeline::Timeline;
 use crate::verdict;
 
@@ -75,8 +77,8 @@ impl PipelineReport {
             access: evidence.access,
             own_cpu: evidence.own_seconds / evidence.elapsed.max(1e-3),
             first_scan: evidence.first_scan,
-            stages: figures.stages,
-            pipes: figures.pipes,
+            stages: figures.stages.to_form(),
+            pipes: figures.pipes.to_form(),
             places: figures.places,
         }
     }

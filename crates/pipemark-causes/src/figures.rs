@@ -7,8 +7,10 @@ use pipemark_proc::topology::upstream_first;
 
 use crate::evidence::{MachineLimits, PipeEvidence, PipelineEvidence, WaitCycle};
 use crate::exact_text::ExactText;
-use crate::interval::{EndWaits, Interval, PipeCounts, StageCounts};
-use crate::report::{PipeFigures, StageFigures};
+use crate::interval::{EndWaits, Interval, PipeCounts};
+use crate::pipe_figures::PipeFigures;
+use crate::seen_stage::SeenStage;
+use crate::stage_figures::StageFigures;
 
 /// Formats a share in whole per cent.
 pub fn percent(share: f64) -> String {
@@ -252,72 +254,6 @@ fn absorbable(counts: &PipeCounts) -> f64 {
     if both == 0 { 1.0 } else { f64::from(counts.absorbable.min(both)) / f64::from(both) }
 }
 
-/// Corrects the sampled shares by the exact CPU counters. A thread that wakes up during a sample waits for the CPU that
-/// the sampler uses, so it seems to run. So if the sampled share of running is above the counted time of running and
-/// waiting for a CPU, the excess is added to the waits. Conversely, a stage runs at least as long as its `threads` did
-/// on average, so a deficit is taken from the waits.
-fn corrected_shares(
-    counts: &StageCounts,
-    seconds: f64,
-    (threads, cpus): (f64, usize),
-    (reads, writes): (bool, bool),
-) -> [f64; ThreadState::COUNT] {
-    /// Above this number of context switches per second, waits are short, and count as waits for pipes.
-    const MANY_SWITCHES: f64 = 1000.0;
-    let seen: u32 = counts.states.iter().sum();
-    let mut shares = counts.states.map(|count| f64::from(count) / f64::from(seen.max(1)));
-    let (Some(run), Some(wait)) = (counts.cpu, counts.cpu_wait) else { return shares };
-    let share = |nanoseconds: u64| nanoseconds as f64 / 1e9 / seconds.max(1e-9);
-    let most = share(run + wait);
-    let running = shares[ThreadState::Running as usize];
-    // A stage can't run on more CPUs at once than it may use.
-    let at_once = if cpus > 0 { threads.min(cpus as f64) } else { threads };
-    let mut least = (most / threads.max(1.0)).max(share(run) / at_once.max(1.0)).min(1.0);
-    if counts.changed {
-        // If threads and children came and went, only their time on a CPU is known, not their number.
-        least = if cpus > 0 { (share(run) / cpus as f64).min(1.0) } else { 0.0 };
-    }
-    if running < least && running < 1.0 {
-        shares = shares.map(|share| share * (1.0 - least) / (1.0 - running));
-        shares[ThreadState::Running as usize] = least;
-        return shares;
-    }
-    let excess = running - most;
-    if excess <= 0.0 || seconds <= 0.0 || counts.changed {
-        return shares;
-    }
-    shares[ThreadState::Running as usize] = most;
-    let short = counts.switches.is_some_and(|switches| switches as f64 / seconds > MANY_SWITCHES);
-    let pipes = |state: usize| state == ThreadState::Starved as usize || state == ThreadState::Blocked as usize;
-    let takes = |state: usize| state != ThreadState::Running as usize && (!short || pipes(state));
-    let seen_in: u32 = (0..ThreadState::COUNT).filter(|&state| takes(state)).map(|state| counts.states[state]).sum();
-    if seen_in >= 3 {
-        for state in (0..ThreadState::COUNT).filter(|&state| takes(state)) {
-            shares[state] += excess * f64::from(counts.states[state]) / f64::from(seen_in);
-        }
-    } else {
-        let state = match (reads, writes) {
-            (true, _) => ThreadState::Starved,
-            (false, true) => ThreadState::Blocked,
-            (false, false) => ThreadState::Other,
-        };
-        shares[state as usize] += excess;
-    }
-    shares
-}
-
-/// The part of a stage's running time spent waiting for a CPU, from the kernel's nanosecond counters. Waits for CPUs
-/// that the stage's own threads fill do not count.
-fn waiting(counts: &StageCounts, seconds: f64, cpus: usize) -> f64 {
-    match (counts.cpu, counts.cpu_wait) {
-        (Some(run), Some(wait)) if run + wait > 0 => {
-            let others = if cpus > 0 && seconds > 0.0 { 1.0 - run as f64 / 1e9 / seconds / cpus as f64 } else { 1.0 };
-            (wait as f64 / (run + wait) as f64).min(others.max(0.0))
-        }
-        _ => 0.0,
-    }
-}
-
 /// Whether a stage reads in a loop and mostly gets no data, instead of waiting for input from `writers`.
 fn polls(stage: &StageFigures, writers: &[&StageFigures]) -> bool {
     /// The minimum number of reads per second.
@@ -356,136 +292,21 @@ fn count_polling_as_waiting(stages: &mut [StageFigures], pipes: &[PipeFigures]) 
     }
 }
 
-/// With fewer checks of file locks than this, the share of time spent waiting for locks is not known.
-const MIN_LOCK_SAMPLES: u32 = 4;
-
+/// The figures of a stage in an interval. If it didn't exist then, there are no shares, but a name.
 fn stage(evidence: &PipelineEvidence, interval: &Interval, place: usize, number: usize) -> StageFigures {
+    if let Some(seen) = SeenStage::of(evidence, interval, place, number) {
+        return StageFigures::of(&seen);
+    }
     let stage = &evidence.stages[place];
-    let seen = |counts: &&StageCounts| counts.states.iter().sum::<u32>() > 0;
-    let Some(counts) = interval.stages.get(place).filter(seen) else {
-        return StageFigures {
-            number,
-            name: stage.name.clone(),
-            command: stage.command.clone(),
-            pid: stage.pids.first().copied().unwrap_or(0),
-            words: stage.words.clone(),
-            arguments: stage.arguments.clone(),
-            cpus: stage.cpus.clone(),
-            ..StageFigures::default()
-        };
-    };
-    let seen: u32 = counts.states.iter().sum();
-    let present = f64::from(seen) / f64::from(interval.alive.max(1));
-    // The time in seconds that the counters cover. It is less than the interval if the stage has exited.
-    let time = |samples: u32| interval.seconds * f64::from(samples) / f64::from(interval.samples.max(1));
-    let (seconds, moving) = (time(counts.counted), time(counts.counted_bytes));
-    let rate = |count: Option<u64>, seconds: f64| count.filter(|_| seconds > 0.0).map(|count| count as f64 / seconds);
-    let per_second = |count: Option<u64>| rate(count, seconds);
-    // If a stage both splices and reads, the kernel counts only a part of its bytes.
-    let counted = |&rate: &f64| rate > 0.0 && !stage.uncounted;
-    let per_call = |bytes: Option<u64>, calls: Option<u64>| {
-        let (bytes, calls) = (bytes.filter(|_| !stage.uncounted)?, calls.filter(|&calls| calls > 0)?);
-        Some(bytes as f64 / calls as f64)
-    };
-    let ends = (stage.reads_pipe, stage.writes_pipe);
-    // A child's CPU time is counted when the child is reaped, so it can exceed the CPU time available in this interval.
-    let most = if stage.cpus.is_empty() { f64::INFINITY } else { stage.cpus.len() as f64 };
-    let most = most.min(stage.threads.max(1) as f64);
-    let cpus = |count: Option<u64>| per_second(count).map(|ns| (ns / 1e9).min(most));
-    // `stage.threads` may include a forked child of the first process that hasn't executed its program yet. The mean
-    // number doesn't include it.
-    let threads =
-        if counts.threads > 0 { counts.threads as f64 / f64::from(seen.max(1)) } else { stage.threads as f64 };
-    let shares = corrected_shares(counts, seconds, (threads, stage.cpus.len()), ends);
-    let share = |state: ThreadState| shares[state as usize];
-    let running = share(ThreadState::Running);
-    let waited = waiting(counts, seconds, stage.cpus.len()) * running;
-    let reads = rate(counts.reads, moving);
-    let bytes_per_read = per_call(counts.read, counts.reads);
     StageFigures {
         number,
         name: stage.name.clone(),
         command: stage.command.clone(),
         pid: stage.pids.first().copied().unwrap_or(0),
-        pids: stage.pids.clone(),
-        processes: stage.processes,
-        threads: stage.threads,
-        present,
-        busy: 1.0 - share(ThreadState::Starved) - share(ThreadState::Blocked) - share(ThreadState::Unknown),
-        hungry: running * f64::from(counts.hungry) / f64::from(counts.hunger_samples.max(1)),
-        queued: if counts.lock_samples < MIN_LOCK_SAMPLES {
-            0.0
-        } else {
-            f64::from(counts.queued) / f64::from(counts.lock_samples)
-        },
-        starved: share(ThreadState::Starved),
-        polls: false,
-        blocked: share(ThreadState::Blocked),
-        computing: running - waited,
-        waiting_for_cpu: waited,
-        disk: share(ThreadState::Disk),
-        network: share(ThreadState::Network),
-        terminal: share(ThreadState::Terminal),
-        sleep: share(ThreadState::Sleep),
-        children: share(ThreadState::Children),
-        lock: share(ThreadState::Lock),
-        stopped: share(ThreadState::Stopped),
-        stops: counts.stops,
-        stops_per_second: f64::from(counts.stops) / seconds.max(1e-9),
-        tracer: stage.tracer.clone(),
-        frozen: stage.frozen,
-        other: share(ThreadState::Other),
-        unknown: share(ThreadState::Unknown),
-        hidden: stage.hidden,
-        cpu: cpus(counts.cpu),
-        cpu_wait: per_second(counts.cpu_wait).map(|ns| ns / 1e9),
-        bytes_in_per_second: rate(counts.read, moving).filter(counted),
-        bytes_out_per_second: rate(counts.wrote, moving).filter(counted),
-        reads_per_second: reads,
-        writes_per_second: rate(counts.writes, moving),
-        bytes_per_read,
-        bytes_per_write: per_call(counts.wrote, counts.writes),
-        kernel: cpus(counts.kernel),
-        caller: (counts.caller[1] > 0 && seconds > 0.0)
-            .then(|| counts.caller.map(|nanoseconds| (nanoseconds as f64 / 1e9 / seconds).min(1.0))),
-        starts_per_second: (seconds > 0.0 && counts.starts > 0).then(|| counts.starts as f64 / seconds),
-        cpu_of_children: cpus(counts.children),
-        faults_per_second: if seconds > 0.0 { counts.faults as f64 / seconds } else { 0.0 },
-        bytes_per_start: counts.reaped_bytes.filter(|_| counts.starts > 0).map(|all| all as f64 / counts.starts as f64),
-        held_bytes: stage.held_bytes.map(|bytes| bytes.max(stage.arrived.bytes)),
-        arrivals: stage.arrived.increases,
-        seconds_silent: stage.silent,
-        wrote_before: stage.wrote_before,
         words: stage.words.clone(),
         arguments: stage.arguments.clone(),
-        collates: stage.collates,
-        variables: stage.variables.clone(),
-        profile: stage.profile.clone(),
-        language: stage.language.clone(),
-        low_priority: stage.low_priority.clone(),
-        locked_by: stage.locked_by.clone(),
-        reads_others: stage.reads_others,
-        writes_others: stage.writes_others,
-        peer: stage.peer.clone(),
-        switches_per_second: per_second(counts.switches),
-        throttled: per_second(counts.throttled).map(|ns| (ns / 1e9).min(1.0)),
-        progress: stage.progress.map(|(position, size)| position as f64 / size.max(1) as f64),
-        seconds_left: match (stage.progress, rate(counts.read, moving)) {
-            (Some((position, size)), Some(rate)) if rate > 0.0 => Some((size - position) as f64 / rate),
-            _ => None,
-        },
-        sampling_error: (!counts.changed && stage.threads == 1 && stage.processes == 1)
-            .then(|| Some(per_second(counts.cpu)? + per_second(counts.cpu_wait)?))
-            .flatten()
-            .map(|ns| {
-                (f64::from(counts.states[ThreadState::Running as usize]) / f64::from(seen.max(1)) - ns / 1e9).abs()
-            }),
-        alone: counts.alone.map(|alone| f64::from(alone) / f64::from(interval.alive.max(1))),
-        label: String::new(),
-        same_before: 0,
         cpus: stage.cpus.clone(),
-        waits_for: stage.waits_for.clone(),
-        moments: Vec::new(),
+        ..StageFigures::default()
     }
 }
 
@@ -585,6 +406,7 @@ fn set_rates_of_copies(stages: &[StageFigures], pipes: &mut [PipeFigures]) {
 mod tests {
     use super::*;
     use crate::evidence::StageEvidence;
+    use crate::interval::StageCounts;
 
     fn counts(running: u32, starved: u32, sleeping: u32) -> StageCounts {
         let mut counts =
@@ -593,12 +415,6 @@ mod tests {
         counts.states[ThreadState::Starved as usize] = starved;
         counts.states[ThreadState::Sleep as usize] = sleeping;
         counts
-    }
-
-    fn shares(counts: &StageCounts, ends: (bool, bool)) -> [f64; 4] {
-        let shares = corrected_shares(counts, 1.0, (1.0, 2), ends);
-        [ThreadState::Running, ThreadState::Starved, ThreadState::Blocked, ThreadState::Sleep]
-            .map(|state| (shares[state as usize] * 100.0).round())
     }
 
     #[test]
@@ -729,52 +545,5 @@ mod tests {
         // The writer distributes its output among its readers.
         assert_eq!(rates(15.0, [10.0, 5.0]), [Some(10.0), Some(5.0)]);
         assert_eq!(rates(15.0, [10.0, 0.2]), [None, None]);
-    }
-
-    #[test]
-    fn threads_that_wait_for_each_other_do_not_wait_for_a_cpu() {
-        let part = |run: u64, wait: u64, cpus: usize| {
-            let second = 1_000_000_000_u64;
-            let counts = StageCounts {
-                cpu: Some(run * second / 10),
-                cpu_wait: Some(wait * second / 10),
-                ..StageCounts::default()
-            };
-            (waiting(&counts, 1.0, cpus) * 100.0).round()
-        };
-        // Eight threads fill two CPUs. In the next case, other programs keep one thread off its CPU half of the time.
-        assert_eq!(part(18, 60, 2), 10.0);
-        assert_eq!(part(5, 5, 1), 50.0);
-        assert_eq!(part(5, 5, 2), 50.0);
-        assert_eq!(part(10, 0, 0), 0.0);
-    }
-
-    #[test]
-    fn no_stage_runs_for_longer_than_the_kernel_counts() {
-        assert_eq!(shares(&counts(20, 80, 0), (true, true)), [20.0, 80.0, 0.0, 0.0]);
-        assert_eq!(shares(&counts(60, 20, 20), (true, true)), [20.0, 40.0, 0.0, 40.0]);
-        // With many switches, waits are short.
-        let fast = StageCounts { switches: Some(30_000), ..counts(60, 20, 20) };
-        assert_eq!(shares(&fast, (true, true)), [20.0, 60.0, 0.0, 20.0]);
-        // The stage was never observed to wait, so the kinds of its ends decide.
-        assert_eq!(shares(&counts(100, 0, 0), (true, false)), [20.0, 80.0, 0.0, 0.0]);
-        assert_eq!(shares(&counts(100, 0, 0), (false, true)), [20.0, 0.0, 80.0, 0.0]);
-        // The stage runs for at least as long as its threads did on average.
-        assert_eq!(shares(&counts(0, 60, 40), (true, true)), [20.0, 48.0, 0.0, 32.0]);
-        assert_eq!(
-            (corrected_shares(&counts(0, 100, 0), 1.0, (2.0, 2), (true, true))[ThreadState::Running as usize] * 100.0)
-                .round(),
-            10.0
-        );
-        // Three threads use 0.9 of two CPUs, so the stage runs for at least 45 % of the time, even if threads came and
-        // went.
-        for changed in [false, true] {
-            let three = StageCounts { cpu: Some(900_000_000), changed, ..counts(20, 80, 0) };
-            let running = corrected_shares(&three, 1.0, (3.0, 2), (true, true))[ThreadState::Running as usize];
-            assert!((running - 0.45).abs() < 1e-9, "{running}");
-        }
-        // If children started and ended, some of their time is unknown.
-        let changed = StageCounts { changed: true, ..counts(100, 0, 0) };
-        assert_eq!(shares(&changed, (true, true)), [100.0, 0.0, 0.0, 0.0]);
     }
 }

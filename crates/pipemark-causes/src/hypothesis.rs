@@ -4,7 +4,8 @@
 use crate::cause::Cause;
 use crate::figures::PipelineFigures;
 use crate::model::Model;
-use crate::report::{Certainty, GainRange, Quality, StageFigures};
+use crate::report::{Certainty, GainRange, Quality};
+use crate::stage_figures::StageFigures;
 
 /// What causes are assessed from.
 pub struct Scene<'f> {

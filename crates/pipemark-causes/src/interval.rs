@@ -1,17 +1,28 @@
 //! Sums of samples and counters between two moments, for each stage and pipe. Pure: no clock and no I/O.
 
-use serde::{Deserialize, Serialize};
-
 use pipemark_proc::state::ThreadState;
+
+use crate::recorded::recorded;
+
+/// Limits of the counts in an interval: of samples, and of anything else. The sum of all intervals doesn't overflow.
+pub const MAX_SAMPLES: u32 = 4_000_000 / ThreadState::COUNT as u32;
+pub const MAX_COUNT: u64 = 1 << 53;
 
 /// How a count of one interval and that of the next add up.
 pub trait AddUp {
     fn add_up(&mut self, next: &Self);
+
+    /// Whether the count is within the limits, so that it can be added up.
+    fn is_within_limits(&self) -> bool;
 }
 
 impl AddUp for u32 {
     fn add_up(&mut self, next: &u32) {
         *self += next;
+    }
+
+    fn is_within_limits(&self) -> bool {
+        *self <= MAX_SAMPLES
     }
 }
 
@@ -19,12 +30,20 @@ impl AddUp for u64 {
     fn add_up(&mut self, next: &u64) {
         *self += next;
     }
+
+    fn is_within_limits(&self) -> bool {
+        *self <= MAX_COUNT
+    }
 }
 
 /// Whether something ever happened.
 impl AddUp for bool {
     fn add_up(&mut self, next: &bool) {
         *self |= next;
+    }
+
+    fn is_within_limits(&self) -> bool {
+        true
     }
 }
 
@@ -37,26 +56,42 @@ impl<T: AddUp + Copy> AddUp for Option<T> {
             (Some(_), None) => {}
         }
     }
+
+    fn is_within_limits(&self) -> bool {
+        self.as_ref().is_none_or(T::is_within_limits)
+    }
 }
 
 impl<T: AddUp, const N: usize> AddUp for [T; N] {
     fn add_up(&mut self, next: &[T; N]) {
         self.iter_mut().zip(next).for_each(|(own, next)| own.add_up(next));
     }
+
+    fn is_within_limits(&self) -> bool {
+        self.iter().all(T::is_within_limits)
+    }
 }
 
 /// Defines counts. Each row is a field, and its type says how it adds up, so that no field is forgotten.
 macro_rules! counts {
-    ($(#[$about:meta])* pub struct $name:ident { $($(#[$doc:meta])* pub $field:ident: $kind:ty,)* }) => {
-        $(#[$about])*
-        #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
-        pub struct $name {
-            $($(#[$doc])* pub $field: $kind,)*
+    (
+        $(#[doc = $about:literal])*
+        pub struct $name:ident in JSON $form:ident { $($(#[doc = $doc:literal])* pub $field:ident: $kind:ty,)* }
+    ) => {
+        recorded! {
+            $(#[doc = $about])*
+            #[derive(Debug, Clone, Copy, Default, PartialEq)]
+            pub struct $name
+            in JSON $form { $($(#[doc = $doc])* pub $field: $kind,)* }
         }
 
         impl AddUp for $name {
             fn add_up(&mut self, next: &$name) {
                 $(self.$field.add_up(&next.$field);)*
+            }
+
+            fn is_within_limits(&self) -> bool {
+                $(self.$field.is_within_limits())&&*
             }
         }
     };
@@ -64,7 +99,7 @@ macro_rules! counts {
 
 counts! {
     /// Counts of one stage.
-    pub struct StageCounts {
+    pub struct StageCounts in JSON StageCountsTrace {
         /// Samples in each state.
         pub states: [u32; ThreadState::COUNT],
         /// How often samples found the stage newly stopped by a signal.
@@ -126,7 +161,7 @@ counts! {
 counts! {
     /// How an end of a pipe waited: the number of samples in which it waited, the number of uninterrupted waits, and the
     /// sum of their squared lengths in samples.
-    pub struct EndWaits {
+    pub struct EndWaits in JSON EndWaitsTrace {
         pub samples: u32,
         pub waits: u32,
         pub squares: u64,
@@ -167,7 +202,7 @@ impl EndWaits {
 
 counts! {
     /// Counts of one pipe.
-    pub struct PipeCounts {
+    pub struct PipeCounts in JSON PipeCountsTrace {
         pub samples: u32,
         pub writer: EndWaits,
         pub reader: EndWaits,
@@ -181,18 +216,21 @@ counts! {
     }
 }
 
-/// Counts of each stage and pipe from one moment to another. Stages and pipes are in the order in which they were
-/// found.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub struct Interval {
-    /// Seconds since sampling began.
-    pub begin: f64,
-    pub seconds: f64,
-    pub samples: u32,
-    /// The number of samples in which any process of the pipeline existed.
-    pub alive: u32,
-    pub stages: Vec<StageCounts>,
-    pub pipes: Vec<PipeCounts>,
+recorded! {
+    /// Counts of each stage and pipe from one moment to another. Stages and pipes are in the order in which they were
+    /// found.
+    #[derive(Debug, Clone, Default, PartialEq)]
+    pub struct Interval
+    in JSON IntervalTrace {
+        /// Seconds since sampling began.
+        pub begin: f64,
+        pub seconds: f64,
+        pub samples: u32,
+        /// The number of samples in which any process of the pipeline existed.
+        pub alive: u32,
+        pub stages: Vec<StageCounts>,
+        pub pipes: Vec<PipeCounts>,
+    }
 }
 
 /// Adds two counts, of which one or both may be unknown.

@@ -9,7 +9,8 @@ use crate::causes::{calls, work};
 use crate::figures::PipelineFigures;
 use crate::hypothesis::{Hypothesis, Scene};
 use crate::model::{BALANCED, busy, working_share};
-use crate::report::{Certainty, Quality, StageFigures};
+use crate::report::{Certainty, Quality};
+use crate::stage_figures::StageFigures;
 
 /// A cause that explains at least this share of its place's time is preferred to a less specific one.
 pub const EXPLAINS: f64 = 0.8;

@@ -9,7 +9,7 @@ use pipemark_model::total_order;
 
 use crate::figures::PipelineFigures;
 use crate::report::GainRange;
-use crate::report::StageFigures;
+use crate::stage_figures::StageFigures;
 
 /// Two stages are alike if their shares differ by less than this. Two samplings of a pipeline differ by less.
 pub const BALANCED: f64 = 0.10;
@@ -21,24 +21,11 @@ const CORE_SHARED: f64 = 0.3;
 pub const MAX_BOUND: f64 = 10.0;
 /// A stage with more context switches per second than this spends part of its time on these switches.
 pub const OFTEN_SWITCHED: f64 = 1000.0;
-/// A stage can't be judged if its state is unknown for more than this share of the time.
-const UNKNOWN: f64 = 0.5;
-
-/// The share of time in which a stage's activity is unknown. For a hidden stage, this includes `other`: waits that its
-/// neighbours' states don't explain.
-pub fn unknown_share(stage: &StageFigures) -> f64 {
-    stage.unknown + if stage.hidden { stage.other } else { 0.0 }
-}
-
-/// Whether a stage can't be sampled. Such a stage has no shares, so it can't be shown to be the bottleneck.
-pub fn is_unsampled(stage: &StageFigures) -> bool {
-    unknown_share(stage) > UNKNOWN
-}
 
 /// The share of the whole time for which a stage is busy, from 0 to 1. Samples in which one of its threads waits for
 /// input while others work don't count as busy, because the stage could take more input.
 pub fn busy(stage: &StageFigures) -> f64 {
-    if is_unsampled(stage) { 0.0 } else { (stage.busy - stage.hungry).max(0.0) * stage.present }
+    if stage.is_unsampled() { 0.0 } else { (stage.busy - stage.hungry).max(0.0) * stage.present }
 }
 
 /// The busy share minus the time in which the stage waits for a CPU or for something unknown. The unknown thing may be
@@ -112,7 +99,7 @@ impl<'f> Model<'f> {
             let all = saved.iter().filter(|(number, ..)| *number == stage.number);
             all.map(|&(_, least, all)| if most { all } else { least }).sum::<f64>()
         };
-        let stages = || self.figures.stages.iter().filter(|stage| !is_unsampled(stage));
+        let stages = || self.figures.stages.iter().filter(|stage| !stage.is_unsampled());
         let removed = stages().find(|stage| saved.iter().any(|(number, ..)| *number == stage.number));
         let none = StageFigures::default();
         let removed = removed.unwrap_or(&none);
@@ -154,7 +141,7 @@ impl<'f> Model<'f> {
 
     /// The gain if no stage waited for a CPU.
     pub fn with_more_cpus(&self) -> GainRange {
-        let stages = || self.figures.stages.iter().filter(|stage| !is_unsampled(stage));
+        let stages = || self.figures.stages.iter().filter(|stage| !stage.is_unsampled());
         let without = |stage: &StageFigures| (busy(stage) - stage.waiting_for_cpu * stage.present).max(0.0);
         let longest = stages().map(without).fold(0.0, f64::max) + self.slack();
         let threads = |stage: &StageFigures| {

@@ -8,8 +8,8 @@ use crate::figures::PipelineFigures;
 use crate::options::{TO_STDOUT, arguments};
 use crate::programs::has_option;
 use crate::remedy_row::{RemedyRow, ScriptKind, TABLE};
-use crate::report::StageFigures;
 use crate::scripts;
+use crate::stage_figures::StageFigures;
 
 /// Directories whose programs are known by their names.
 const SYSTEM_DIRECTORIES: [&str; 5] = ["/bin/", "/usr/bin/", "/usr/local/bin/", "/sbin/", "/usr/sbin/"];

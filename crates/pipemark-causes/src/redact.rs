@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::LazyLock;
 
-use crate::evidence::{PeerFigures, PipelineEvidence};
+use crate::evidence::{PipelineEvidence, StageEvidence};
 use crate::exact_text::ExactText;
 use crate::{programs, remedy_row};
 
@@ -103,49 +103,104 @@ fn is_size(word: &str) -> bool {
 pub fn redact(evidence: &PipelineEvidence) -> PipelineEvidence {
     let mut known = Placeholders::default();
     let mut found = evidence.clone();
-    for stage in &mut found.stages {
-        stage.words = known.words(&stage.words);
-        stage.arguments = None;
-        for entry in &mut stage.variables {
-            let (name, value) = entry.split_once('=').unwrap_or((entry, ""));
-            *entry = format!(
-                "{name}={}",
-                known.words(&value.split_ascii_whitespace().map(str::to_owned).collect::<Vec<_>>()).join(" ")
-            );
-        }
-        stage.command = stage.words.join(" ");
-        stage.name = known.program(&stage.name);
-        // The table names kinds of work and the functions that show them. Other functions may be the user's own.
-        stage.profile.iter_mut().for_each(|profile| profile.functions.clear());
-        stage.tracer = stage.tracer.as_ref().map(|name| known.program(name));
-        if let Some((path, _, holder)) = &mut stage.locked_by {
-            (*path, *holder) = (known.of("file", path), known.program(holder));
-        }
-        if let Some(peer @ PeerFigures { .. }) = &mut stage.peer {
-            let server = peer.name.strip_prefix("name server ").map(str::to_owned);
-            peer.name = match (server, peer.pid) {
-                (Some(address), _) => format!("name server {}", known.of("host", &address)),
-                (None, Some(_)) => known.program(&peer.name),
-                (None, None) => known.of("host", &peer.name),
-            };
-        }
-    }
-    found.functions.iter_mut().for_each(|name| *name = known.program(name));
-    for step in found.cycle.iter_mut().flat_map(|cycle| &mut cycle.steps) {
+    // Each field is named, so that none is forgotten.
+    let PipelineEvidence {
+        pipeline,
+        typed,
+        functions,
+        stages,
+        cycle,
+        typed_elsewhere: _,
+        shell: _,
+        started: _,
+        alive: _,
+        exit_code: _,
+        elapsed: _,
+        own_seconds: _,
+        first_scan: _,
+        sampled_less: _,
+        counted_less: _,
+        access: _,
+        has_proc: _,
+        limits: _,
+        pipes: _,
+        unprofiled: _,
+        timeline: _,
+    } = &mut found;
+    stages.iter_mut().for_each(|stage| redact_stage(stage, &mut known));
+    functions.iter_mut().for_each(|name| *name = known.program(name));
+    for step in cycle.iter_mut().flat_map(|cycle| &mut cycle.steps) {
         (step.name, step.holder_name) = (known.program(&step.name), known.program(&step.holder_name));
         step.opens.iter_mut().for_each(|(path, _)| *path = known.of("file", path));
         step.lock.iter_mut().for_each(|lock| lock.path = known.of("file", &lock.path));
     }
-    let mut typed = |text: &ExactText| ExactText::from(known.typed(&String::from_utf8_lossy(text)));
-    found.typed = evidence.typed.as_ref().map(&mut typed);
-    found.pipeline = evidence.pipeline.as_ref().map(&mut typed);
+    for text in [typed, pipeline].into_iter().flatten() {
+        *text = ExactText::from(known.typed(&String::from_utf8_lossy(text)));
+    }
     found
+}
+
+fn redact_stage(stage: &mut StageEvidence, known: &mut Placeholders) {
+    let StageEvidence {
+        name,
+        command,
+        words,
+        arguments,
+        tracer,
+        variables,
+        locked_by,
+        peer,
+        profile,
+        pids: _,
+        processes: _,
+        threads: _,
+        reads_pipe: _,
+        writes_pipe: _,
+        uncounted: _,
+        hidden: _,
+        waits_for: _,
+        cpus: _,
+        progress: _,
+        frozen: _,
+        collates: _,
+        language: _,
+        low_priority: _,
+        reads_others: _,
+        writes_others: _,
+        silent: _,
+        held_bytes: _,
+        wrote_before: _,
+        arrived: _,
+        arrived_ever: _,
+    } = stage;
+    *words = known.words(words);
+    *arguments = None;
+    for entry in variables {
+        let (name, value) = entry.split_once('=').unwrap_or((entry, ""));
+        let values: Vec<String> = value.split_ascii_whitespace().map(str::to_owned).collect();
+        *entry = format!("{name}={}", known.words(&values).join(" "));
+    }
+    *command = words.join(" ");
+    *name = known.program(name);
+    // The table names kinds of work and the functions that show them. Other functions may be the user's own.
+    profile.iter_mut().for_each(|profile| profile.functions.clear());
+    *tracer = tracer.as_ref().map(|name| known.program(name));
+    if let Some((path, _, holder)) = locked_by {
+        (*path, *holder) = (known.of("file", path), known.program(holder));
+    }
+    if let Some(peer) = peer {
+        let server = peer.name.strip_prefix("name server ").map(str::to_owned);
+        peer.name = match (server, peer.pid) {
+            (Some(address), _) => format!("name server {}", known.of("host", &address)),
+            (None, Some(_)) => known.program(&peer.name),
+            (None, None) => known.of("host", &peer.name),
+        };
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::evidence::StageEvidence;
 
     fn redacted(text: &str) -> String {
         let words: Vec<String> = text.split(' ').map(str::to_owned).collect();

@@ -12,10 +12,12 @@ use crate::figures::PipelineFigures;
 use crate::model::is_work_of_children;
 use crate::naming::{begins_with, names};
 use crate::options::{may_be_value, one_thread, without_one_thread};
+use crate::pipe_figures::PipeFigures;
 use crate::programs::{self, base, has_abbreviation, has_option, is_called};
 use crate::remedy_row::{RemedyRow, TABLE};
-use crate::report::{PipeFigures, Remedy, StageFigures};
+use crate::report::Remedy;
 use crate::sentences::name;
+use crate::stage_figures::StageFigures;
 
 /// Parallel work is advised only if at least this number of CPUs is idle.
 const MIN_IDLE_CPUS: f64 = 0.3;

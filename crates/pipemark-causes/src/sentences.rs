@@ -15,8 +15,9 @@ pub use crate::figures::percent;
 use crate::hypothesis::{Hypothesis, Scene};
 use crate::judge;
 use crate::model::{is_work_of_children, working_share};
+use crate::pipe_figures::PipeFigures;
 use crate::programs;
-use crate::report::{PipeFigures, StageFigures};
+use crate::stage_figures::StageFigures;
 
 /// The name of a stage, followed by its number if other stages have the same name.
 pub fn name(figures: &PipelineFigures, number: usize) -> String {

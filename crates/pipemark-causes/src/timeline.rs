@@ -1,21 +1,23 @@
 //! Stores a pipeline's counts by interval, in bounded memory.
 
-use serde::{Deserialize, Serialize};
-
 use crate::interval::Interval;
+use crate::recorded::recorded;
 
 /// The maximum number of intervals kept. Beyond it, neighbouring intervals are merged in pairs.
 pub const MAX_INTERVALS: usize = 720;
 /// The largest number of stage counts in these intervals. Beyond it, intervals are merged too.
 pub const MAX_COUNTS: usize = 72_000;
 
-/// Counts by interval, in bounded memory.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub struct Timeline {
-    pub intervals: Vec<Interval>,
-    /// The number of added intervals that make up one kept interval.
-    merged: usize,
-    open: usize,
+recorded! {
+    /// Counts by interval, in bounded memory.
+    #[derive(Debug, Clone, Default, PartialEq)]
+    pub struct Timeline
+    in JSON TimelineTrace {
+        pub intervals: Vec<Interval>,
+        /// The number of added intervals that make up one kept interval.
+        merged: usize,
+        open: usize,
+    }
 }
 
 impl Timeline {

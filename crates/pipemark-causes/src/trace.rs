@@ -11,8 +11,9 @@ use serde::{Deserialize, Serialize};
 use pipemark_model::neutral;
 use pipemark_profile::Profile;
 
-use crate::evidence::{PeerFigures, PipelineEvidence, StageEvidence};
-use crate::interval::{Interval, StageCounts};
+use crate::evidence::{PeerFigures, PipelineEvidence, PipelineTrace, StageEvidence};
+use crate::interval::{AddUp, Interval, MAX_COUNT, MAX_SAMPLES};
+use crate::recorded::Recorded;
 use crate::timeline::MAX_INTERVALS;
 
 pub use crate::redact::redact;
@@ -27,16 +28,14 @@ const MAX_STAGES: usize = 400;
 const MAX_PIPES: usize = 2000;
 /// More kinds of work, and more functions, than a profile has.
 const MAX_KINDS: usize = 64;
-/// The limit of numbers of samples, of other counts, and of times in seconds, so that no sum overflows.
-const MAX_SAMPLES: u32 = 4_000_000;
-const MAX_COUNT: u64 = 1 << 53;
+/// The limit of times, in seconds.
 const MAX_SECONDS: f64 = 1e10;
 
 #[derive(Serialize)]
-struct WrittenTrace<'e> {
+struct WrittenTrace {
     schema: &'static str,
     version: &'static str,
-    evidence: &'e PipelineEvidence,
+    evidence: PipelineTrace,
 }
 
 #[derive(Deserialize)]
@@ -46,7 +45,7 @@ struct TraceHeader {
 
 #[derive(Deserialize)]
 struct TraceDocument {
-    evidence: PipelineEvidence,
+    evidence: PipelineTrace,
 }
 
 /// Writes evidence as a trace.
@@ -54,7 +53,7 @@ struct TraceDocument {
 /// # Errors
 /// When a figure isn't a number.
 pub fn write(evidence: &PipelineEvidence) -> io::Result<Vec<u8>> {
-    let document = WrittenTrace { schema: SCHEMA, version: env!("CARGO_PKG_VERSION"), evidence };
+    let document = WrittenTrace { schema: SCHEMA, version: env!("CARGO_PKG_VERSION"), evidence: evidence.to_form() };
     let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
     encoder.write_all(&serde_json::to_vec(&document)?)?;
     encoder.finish()
@@ -85,7 +84,7 @@ pub fn read(file: &mut dyn Read) -> Result<PipelineEvidence, String> {
     }
     let document: TraceDocument = serde_json::from_str(&text)
         .map_err(|error| format!("the trace is damaged: {}", neutral(&error.to_string())))?;
-    let mut evidence = document.evidence;
+    let mut evidence = PipelineEvidence::of_form(document.evidence);
     check(&evidence).map_err(|what| format!("the trace is damaged: {what}"))?;
     make_printable(&mut evidence);
     Ok(evidence)
@@ -113,16 +112,8 @@ fn check(evidence: &PipelineEvidence) -> Result<(), &'static str> {
             && interval.alive <= interval.samples
             && interval.stages.len() <= stages.len()
             && interval.pipes.len() <= pipes.len()
-            && interval.stages.iter().all(are_sound)
-            && interval.pipes.iter().all(|pipe| {
-                let counts = [pipe.samples, pipe.writer.samples, pipe.reader.samples, pipe.turns, pipe.absorbable];
-                counts.iter().chain([&pipe.writer.waits, &pipe.reader.waits]).all(|&count| count <= MAX_SAMPLES)
-                    && pipe
-                        .lengths
-                        .iter()
-                        .chain([&pipe.writer.squares, &pipe.reader.squares])
-                        .all(|&sum| sum <= MAX_COUNT)
-            })
+            && interval.stages.iter().all(AddUp::is_within_limits)
+            && interval.pipes.iter().all(AddUp::is_within_limits)
     };
     holds(timeline.intervals.iter().all(sound), "an impossible count")
 }
@@ -144,29 +135,6 @@ fn is_sound_profile(profile: &Profile) -> bool {
     profile.kinds.len() <= MAX_KINDS
         && profile.functions.len() <= MAX_KINDS
         && shares.all(|share| (0.0..=1.0).contains(&share))
-}
-
-fn are_sound(counts: &StageCounts) -> bool {
-    let StageCounts {
-        states, alone, stops, hunger_samples, hungry, lock_samples, queued, counted, counted_bytes, ..
-    } = counts;
-    let small = [stops, hunger_samples, hungry, lock_samples, queued, counted, counted_bytes, &alone.unwrap_or(0)];
-    let known = [
-        counts.cpu,
-        counts.cpu_wait,
-        counts.read,
-        counts.wrote,
-        counts.reads,
-        counts.writes,
-        counts.kernel,
-        counts.children,
-        counts.reaped_bytes,
-        counts.switches,
-        counts.throttled,
-    ];
-    let large = [counts.threads, counts.run, counts.starts, counts.faults, counts.caller[0], counts.caller[1]];
-    states.iter().chain(small).all(|&count| count <= MAX_SAMPLES / states.len() as u32)
-        && known.iter().flatten().chain(&large).all(|&count| count <= MAX_COUNT)
 }
 
 /// Makes all text harmless that is shown on a terminal, except the pipeline, which each sheet does. Observers do the same; a trace may be made by anyone.
@@ -206,7 +174,7 @@ fn make_printable(evidence: &mut PipelineEvidence) {
 mod tests {
     use super::*;
     use crate::evidence::PipeEvidence;
-    use crate::interval::PipeCounts;
+    use crate::interval::{PipeCounts, StageCounts};
     use crate::report::{PipelineReport, PipelineVerdict};
     use crate::timeline::Timeline;
 

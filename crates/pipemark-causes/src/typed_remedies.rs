@@ -8,10 +8,11 @@ use crate::cause::CauseName;
 use crate::environment;
 use crate::evidence::MachineLimits;
 use crate::figures::PipelineFigures;
+use crate::pipe_figures::PipeFigures;
 use crate::programs::base;
 use crate::proof;
 use crate::remedy_row::{RemedyRow, TABLE};
-use crate::report::{PipeFigures, StageFigures};
+use crate::stage_figures::StageFigures;
 
 /// A command in a pipeline.
 #[derive(Debug, Clone, Copy)]

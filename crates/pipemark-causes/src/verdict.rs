@@ -8,10 +8,10 @@ use crate::figures::PipelineFigures;
 use crate::hypothesis::{Hypothesis, Scene};
 use crate::judge;
 use crate::model::Model;
-use crate::report::{HypothesisRecord, PipeFigures, PipelineVerdict, Remedy, VerdictKind};
+use crate::pipe_figures::PipeFigures;
+use crate::report::{HypothesisRecord, PipelineVerdict, Remedy, VerdictKind};
 use crate::sentences::{asides, cause_words, text};
 
-pub use crate::model::is_unsampled;
 pub use crate::sentences::{name, percent};
 
 /// The minimum number of samples for a verdict.

@@ -1,17 +1,13 @@
-//! The columns of the table of stages. A new column is a new row of [`COLUMNS`]; its figure is a field of
-//! [`StageFigures`].
+//! The columns of the table of stages, and how each looks. The figure's row in `pipemark-causes` names its column.
 
 use pipemark_model::{ColumnUnit, Nanos};
 use pipemark_show::{Cell, Column, Fit, Style, sparkline};
 
-use pipemark_causes::StageFigures;
-use pipemark_causes::verdict::{is_unsampled, percent};
+use pipemark_causes::verdict::percent;
+use pipemark_causes::{SHOWN, ShownFigure, StageRecord, TableColumn};
 
 /// The number of points of history shown beside a stage.
 const HISTORY_POINTS: usize = 10;
-/// Other waits than those for pipes have a column if a stage waits for at least this share of the time.
-const MIN_WAITS: f64 = 0.005;
-
 /// Where the table is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum View {
@@ -25,7 +21,7 @@ pub(crate) enum View {
 
 /// What the cells of a row are made from.
 pub(crate) struct StageRow<'a> {
-    pub figures: &'a StageFigures,
+    pub figures: &'a StageRecord,
     /// The unit of all rates in the table.
     pub rate: ColumnUnit,
     /// The busy share over time, the latest last.
@@ -36,14 +32,35 @@ pub(crate) struct StageRow<'a> {
 
 /// A column of the table of stages.
 pub(crate) struct StageColumn {
-    key: &'static str,
     heading: &'static str,
+    key: &'static str,
     /// The views that have the column. The report and the live screen omit columns that don't fit, the last first; the
     /// columns of the narrow screen are never omitted.
     views: &'static [View],
-    pub cell: fn(&StageRow) -> Cell,
-    /// Whether a stage has anything to show in it. Without such a stage, there is no column.
-    has: fn(&StageFigures) -> bool,
+    shows: Shows,
+    /// Without a stage whose figure is at least this, there is no column.
+    least: Option<f64>,
+}
+
+/// What a column shows.
+enum Shows {
+    Name,
+    /// The busy share over time.
+    Past,
+    Figure(TableColumn, FigureFormat),
+}
+
+/// How a figure looks.
+#[derive(Clone, Copy)]
+enum FigureFormat {
+    Rate,
+    /// A share of the time in which a stage was sampled, in colour if the verdict names the stage.
+    Busy,
+    Share,
+    Percent,
+    Bytes,
+    Count,
+    Seconds,
 }
 
 const ALL: &[View] = &[View::Report, View::Screen, View::NarrowScreen];
@@ -51,39 +68,80 @@ const WIDE: &[View] = &[View::Report, View::Screen];
 const LIVE: &[View] = &[View::Screen];
 const ANY_LIVE: &[View] = &[View::Screen, View::NarrowScreen];
 
-const ALWAYS: fn(&StageFigures) -> bool = |_| true;
+/// The column of a figure. `key` is its name in CSV and JSON.
+const fn column_of(figure: TableColumn) -> StageColumn {
+    const KNOWN: Option<f64> = Some(0.0);
+    let (key, heading, views, format, least) = match figure {
+        TableColumn::In => ("in", "in", WIDE, FigureFormat::Rate, None),
+        TableColumn::Out => ("out", "out", WIDE, FigureFormat::Rate, None),
+        TableColumn::Busy => ("busy", "busy", ALL, FigureFormat::Busy, None),
+        // A smaller share is shown as 0 %.
+        TableColumn::Waits => ("waits", "waits", ALL, FigureFormat::Share, Some(0.005)),
+        TableColumn::Starved => ("starved", "starved", ALL, FigureFormat::Share, None),
+        TableColumn::Blocked => ("blocked", "blocked", ALL, FigureFormat::Share, None),
+        TableColumn::Cpu => ("cpu", "CPU", WIDE, FigureFormat::Percent, None),
+        TableColumn::BytesPerRead => ("read", "B/read", WIDE, FigureFormat::Bytes, None),
+        TableColumn::BytesPerWrite => ("write", "B/write", WIDE, FigureFormat::Bytes, None),
+        TableColumn::Calls => ("calls", "calls/s", WIDE, FigureFormat::Count, None),
+        TableColumn::Switches => ("switches", "sw/s", LIVE, FigureFormat::Count, None),
+        TableColumn::Progress => ("done", "done", ANY_LIVE, FigureFormat::Percent, KNOWN),
+        TableColumn::TimeLeft => ("left", "left", ANY_LIVE, FigureFormat::Seconds, KNOWN),
+    };
+    StageColumn { heading, key, views, shows: Shows::Figure(figure, format), least }
+}
 
-#[rustfmt::skip]
-pub(crate) const COLUMNS: [StageColumn; 15] = [
-    StageColumn { key: "stage", heading: "stage", views: ALL, cell: name, has: ALWAYS },
-    StageColumn { key: "in", heading: "in", views: WIDE, cell: |stage| rate(stage, stage.figures.bytes_in_per_second), has: ALWAYS },
-    StageColumn { key: "out", heading: "out", views: WIDE, cell: |stage| rate(stage, stage.figures.bytes_out_per_second), has: ALWAYS },
-    StageColumn { key: "busy", heading: "busy", views: ALL, cell: |stage| share(stage, stage.figures.works()).style(style(stage)), has: ALWAYS },
-    StageColumn { key: "waits", heading: "waits", views: ALL, cell: |stage| share(stage, stage.figures.waits()), has: |stage| stage.waits() >= MIN_WAITS },
-    StageColumn { key: "starved", heading: "starved", views: ALL, cell: |stage| share(stage, stage.figures.starved), has: ALWAYS },
-    StageColumn { key: "blocked", heading: "blocked", views: ALL, cell: |stage| share(stage, stage.figures.blocked), has: ALWAYS },
-    StageColumn { key: "cpu", heading: "CPU", views: WIDE, cell: |stage| or_dash(stage.figures.cpu.map(percent)), has: ALWAYS },
-    StageColumn { key: "read", heading: "B/read", views: WIDE, cell: |stage| or_dash(stage.figures.bytes_per_read.map(bytes)), has: ALWAYS },
-    StageColumn { key: "write", heading: "B/write", views: WIDE, cell: |stage| or_dash(stage.figures.bytes_per_write.map(bytes)), has: ALWAYS },
-    StageColumn { key: "calls", heading: "calls/s", views: WIDE, cell: |stage| or_dash(stage.figures.calls_per_second().map(thousands)), has: ALWAYS },
-    StageColumn { key: "switches", heading: "sw/s", views: LIVE, cell: |stage| or_dash(stage.figures.switches_per_second.map(thousands)), has: ALWAYS },
-    StageColumn { key: "done", heading: "done", views: ANY_LIVE, cell: |stage| or_dash(stage.figures.progress.map(percent)), has: |stage| stage.progress.is_some() },
-    StageColumn { key: "left", heading: "left", views: ANY_LIVE, cell: |stage| or_dash(stage.figures.seconds_left.map(seconds)), has: |stage| stage.seconds_left.is_some() },
-    StageColumn { key: "", heading: "past", views: LIVE, cell: past, has: ALWAYS },
-];
+/// All columns, from left to right.
+pub(crate) fn columns() -> impl Iterator<Item = StageColumn> {
+    let name = StageColumn { heading: "stage", key: "stage", views: ALL, shows: Shows::Name, least: None };
+    let past = StageColumn { heading: "past", key: "", views: LIVE, shows: Shows::Past, least: None };
+    let mut figures: Vec<TableColumn> = shown().map(|figure| figure.column).collect();
+    figures.sort();
+    [name].into_iter().chain(figures.into_iter().map(column_of)).chain([past])
+}
+
+fn shown() -> impl Iterator<Item = &'static ShownFigure> {
+    SHOWN.iter().copied().flatten()
+}
+
+/// A stage's figure in a column; `None` if it is unknown.
+fn value(stage: &StageRecord, column: TableColumn) -> Option<f64> {
+    shown().find(|figure| figure.column == column).and_then(|figure| (figure.of)(stage))
+}
 
 impl StageColumn {
     /// Whether the table of these stages has the column.
-    pub(crate) fn is_in(&self, view: View, stages: &[&StageFigures]) -> bool {
-        self.views.contains(&view) && stages.iter().any(|stage| (self.has)(stage))
+    pub(crate) fn is_in(&self, view: View, stages: &[&StageRecord]) -> bool {
+        let has = |stage: &&StageRecord| match (&self.shows, self.least) {
+            (Shows::Figure(figure, _), Some(least)) => value(stage, *figure).is_some_and(|value| value >= least),
+            _ => true,
+        };
+        self.views.contains(&view) && stages.iter().any(has)
     }
 
     pub(crate) fn heading(&self) -> Column {
-        match self.key {
-            "stage" => Column::words(self.key, self.heading).fit(Fit::Elastic),
-            "" => Column::words(self.key, self.heading),
-            _ if self.views == WIDE => Column::figures(self.key, self.heading).fit(Fit::Optional),
-            _ => Column::figures(self.key, self.heading),
+        match self.shows {
+            Shows::Name => Column::words(self.key, self.heading).fit(Fit::Elastic),
+            Shows::Past => Column::words(self.key, self.heading),
+            Shows::Figure(..) if self.views == WIDE => Column::figures(self.key, self.heading).fit(Fit::Optional),
+            Shows::Figure(..) => Column::figures(self.key, self.heading),
+        }
+    }
+
+    /// The cell of a row.
+    pub(crate) fn cell(&self, stage: &StageRow) -> Cell {
+        let (figure, format) = match self.shows {
+            Shows::Name => return name(stage),
+            Shows::Past => return past(stage),
+            Shows::Figure(figure, format) => (value(stage.figures, figure), format),
+        };
+        match format {
+            FigureFormat::Rate => or_dash(figure.map(|rate| stage.rate.show(rate))),
+            FigureFormat::Busy => share(stage, figure).style(style(stage)),
+            FigureFormat::Share => share(stage, figure),
+            FigureFormat::Percent => or_dash(figure.map(percent)),
+            FigureFormat::Bytes => or_dash(figure.map(bytes)),
+            FigureFormat::Count => or_dash(figure.map(thousands)),
+            FigureFormat::Seconds => or_dash(figure.map(seconds)),
         }
     }
 }
@@ -103,12 +161,11 @@ fn or_dash(text: Option<String>) -> Cell {
     Cell::shown(text.unwrap_or_else(|| "–".to_owned()))
 }
 
-fn rate(stage: &StageRow, rate: Option<f64>) -> Cell {
-    or_dash(rate.map(|rate| stage.rate.show(rate)))
-}
-
-fn share(stage: &StageRow, share: f64) -> Cell {
-    if is_unsampled(stage.figures) { or_dash(None) } else { Cell::of(percent(share), share) }
+fn share(stage: &StageRow, share: Option<f64>) -> Cell {
+    match share.filter(|_| !stage.figures.is_unsampled()) {
+        Some(share) => Cell::of(percent(share), share),
+        None => or_dash(None),
+    }
 }
 
 /// A mean number of bytes, in KiB from 1 KiB up.
@@ -150,7 +207,7 @@ mod tests {
 
     #[test]
     fn each_column_shows_its_figure() {
-        let figures = StageFigures {
+        let figures = StageRecord {
             number: 2,
             name: "grep".to_owned(),
             processes: 3,
@@ -168,11 +225,11 @@ mod tests {
             writes_per_second: None,
             bytes_per_write: None,
             switches_per_second: Some(12.0),
-            ..StageFigures::default()
+            ..StageRecord::default()
         };
         let rate = Unit::BytesPerSecond.common([3.0 * 1024.0 * 1024.0]);
         let stage = StageRow { figures: &figures, rate, past: &[0.0, 1.0], is_named: true };
-        let shown = COLUMNS.iter().map(|column| (column.heading, (column.cell)(&stage).text));
+        let shown = columns().map(|column| (column.heading, column.cell(&stage).text));
         let expected = [
             ("stage", "2 grep ×3 ◀"),
             ("in", "3.00 MiB/s"),
@@ -195,10 +252,10 @@ mod tests {
 
     #[test]
     fn columns_without_anything_to_show_are_omitted() {
-        let tail = StageFigures { busy: 1.0, sleep: 1.0, cpu: Some(0.0), ..StageFigures::default() };
-        let head = StageFigures { starved: 1.0, ..StageFigures::default() };
-        let headings = |stages: &[&StageFigures]| {
-            let all = COLUMNS.iter().filter(|column| column.is_in(View::NarrowScreen, stages));
+        let tail = StageRecord { busy: 1.0, sleep: 1.0, cpu: Some(0.0), ..StageRecord::default() };
+        let head = StageRecord { starved: 1.0, ..StageRecord::default() };
+        let headings = |stages: &[&StageRecord]| {
+            let all = columns().filter(|column| column.is_in(View::NarrowScreen, stages));
             all.map(|column| column.heading).collect::<Vec<_>>()
         };
         assert_eq!(headings(&[&head]), ["stage", "busy", "starved", "blocked"]);

@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use pipemark_causes::{PipelineReport, StageFigures};
+use pipemark_causes::{PipelineReport, StageRecord};
 use pipemark_console::{Destination, ExitError, say_error};
 use pipemark_show::Metrics;
 
@@ -124,7 +124,7 @@ fn metrics(report: &PipelineReport) -> io::Result<String> {
 
     let numbers: Vec<(String, String)> =
         report.stages.iter().map(|stage| (stage.number.to_string(), cut(&stage.name))).collect();
-    let mut of_stages = |name: &str, unit: &str, help: &str, figure: &dyn Fn(&StageFigures) -> Option<f64>| {
+    let mut of_stages = |name: &str, unit: &str, help: &str, figure: &dyn Fn(&StageRecord) -> Option<f64>| {
         let figures = report.stages.iter().zip(&numbers).filter_map(|(stage, label)| Some((label, figure(stage)?)));
         for (index, ((number, stage), figure)) in figures.enumerate() {
             if index == 0 {
@@ -147,7 +147,7 @@ fn metrics(report: &PipelineReport) -> io::Result<String> {
     of_stages(written, "bytes_per_second", "Bytes that the stage wrote.", &|stage| stage.bytes_out_per_second)?;
     of_stages("stage_input_ratio", "ratio", "Position in the file that the stage reads.", &|stage| stage.progress)?;
 
-    type PipeFigure = fn(&pipemark_causes::PipeFigures) -> Option<f64>;
+    type PipeFigure = fn(&pipemark_causes::PipeRecord) -> Option<f64>;
     let of_pipes: [(&str, &str, &str, PipeFigure); 3] = [
         ("pipe_writer_waits_ratio", "ratio", "Share of time in which the writer waited for room.", |pipe| {
             Some(pipe.writer_waits)
@@ -193,21 +193,21 @@ fn cut(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use pipemark_causes::{PipeFigures, PipelineVerdict};
+    use pipemark_causes::{PipeRecord, PipelineVerdict};
 
     use super::*;
     use crate::ProcFile;
 
     fn report(stages: usize) -> PipelineReport {
-        let stage = |number| StageFigures {
+        let stage = |number| StageRecord {
             number,
             name: "sort".to_owned(),
             busy: 0.5,
             cpu: Some(0.25),
             bytes_in_per_second: (number > 1).then_some(1e6),
-            ..StageFigures::default()
+            ..StageRecord::default()
         };
-        let pipe = |number| PipeFigures { number, from: number, to: number + 1, ..PipeFigures::default() };
+        let pipe = |number| PipeRecord { number, from: number, to: number + 1, ..PipeRecord::default() };
         PipelineReport {
             pipeline: "sort \"a\" | ".repeat(stages),
             verdict: PipelineVerdict { cause: "computing".to_owned(), stage: Some(2), ..PipelineVerdict::default() },

@@ -2,14 +2,14 @@
 
 use pipemark_causes::report::{GainRange, HypothesisRecord, Quality};
 use pipemark_causes::verdict::percent;
-use pipemark_causes::{Phase, PipeFigures, PipelineReport, PipelineVerdict, Remedy, StageFigures, StageMoment};
+use pipemark_causes::{Phase, PipeRecord, PipelineReport, PipelineVerdict, Remedy, StageMoment, StageRecord};
 use pipemark_model::{ByteSize, ColumnUnit, Unit, counted, neutral, total_order};
 use pipemark_show::{
     Axis, Block, Cell, Chart, ChartKind, Column, Fit, Grid, Note, Point, Row, RowGroup, Scale, Series, SeriesRole,
     Sheet, Style, Table,
 };
 
-use crate::columns::{COLUMNS, StageColumn, StageRow, View};
+use crate::columns::{StageColumn, StageRow, View, columns};
 use crate::live::LivePipeline;
 
 /// Up to this number of stages, all are shown in full. With more stages, only the busiest are.
@@ -149,7 +149,7 @@ fn stage_name(report: &PipelineReport, number: usize) -> String {
 }
 
 fn grid(report: &PipelineReport, history: &[Vec<f64>], busiest_first: bool, view: View) -> Grid {
-    let mut shown: Vec<&StageFigures> = report.stages.iter().collect();
+    let mut shown: Vec<&StageRecord> = report.stages.iter().collect();
     if shown.len() > MAX_FULL || busiest_first {
         shown.sort_by_cached_key(|stage| total_order(-stage.busy));
         shown.truncate(MAX_FULL);
@@ -158,33 +158,33 @@ fn grid(report: &PipelineReport, history: &[Vec<f64>], busiest_first: bool, view
         shown.sort_by_cached_key(|stage| stage.number);
     }
     let rate = unit_of_rates(&shown);
-    let columns: Vec<&StageColumn> = COLUMNS.iter().filter(|column| column.is_in(view, &shown)).collect();
+    let columns: Vec<StageColumn> = columns().filter(|column| column.is_in(view, &shown)).collect();
     let mut rows = Vec::new();
     for figures in shown {
         let past = history.get(figures.number - 1).map_or(&[][..], Vec::as_slice);
         let stage = StageRow { figures, rate, past, is_named: report.verdict.stage == Some(figures.number) };
-        rows.push(Row::from(columns.iter().map(|column| (column.cell)(&stage)).collect::<Vec<_>>()));
+        rows.push(Row::from(columns.iter().map(|column| column.cell(&stage)).collect::<Vec<_>>()));
         let outs = report.pipes.iter().filter(|pipe| pipe.from == figures.number);
         let outs = outs.filter(|_| !busiest_first && view != View::NarrowScreen);
-        let named = |one: &PipeFigures| report.verdict.pipe == Some(one.number);
+        let named = |one: &PipeRecord| report.verdict.pipe == Some(one.number);
         rows.extend(outs.map(|one| pipe(one, figures.number, named(one), view == View::Screen)));
     }
     Grid {
         labels: 1,
-        columns: columns.into_iter().map(StageColumn::heading).collect(),
+        columns: columns.iter().map(StageColumn::heading).collect(),
         groups: vec![RowGroup::new("", rows)],
     }
 }
 
 /// The unit of all rates in the table. Rates that are small beside the largest don't affect it.
-fn unit_of_rates(stages: &[&StageFigures]) -> ColumnUnit {
+fn unit_of_rates(stages: &[&StageRecord]) -> ColumnUnit {
     let rates = stages.iter().flat_map(|stage| [stage.bytes_in_per_second, stage.bytes_out_per_second]).flatten();
     let most = rates.clone().fold(0.0, f64::max);
     Unit::BytesPerSecond.common(rates.filter(|rate| *rate > most * 1e-4))
 }
 
 /// A pipe's row. With `short`, the row of a live screen fits into 80 columns.
-fn pipe(figures: &PipeFigures, after: usize, mark: bool, short: bool) -> Row {
+fn pipe(figures: &PipeRecord, after: usize, mark: bool, short: bool) -> Row {
     let to = if figures.to == after + 1 { String::new() } else { format!(" to {}", figures.to) };
     let capacity = figures.capacity.map(|bytes| format!(" {}", ByteSize(bytes))).unwrap_or_default();
     let word = if short && !capacity.is_empty() { "" } else { " pipe" };

@@ -3,7 +3,7 @@
 use pipemark_model::ByteSize;
 
 use crate::figures::PipelineFigures;
-use crate::report::PipeFigures;
+use crate::pipe_figures::PipeFigures;
 
 /// The largest pipe, unless an administrator has raised /proc/sys/fs/pipe-max-size.
 const LARGEST_PIPE: f64 = (1 << 20) as f64;

@@ -3,7 +3,9 @@
 use crate::cause::{CallKind, Cause};
 use crate::figures::PipelineFigures;
 use crate::hypothesis::{Hypothesis, Scene};
-use crate::report::{GainRange, PipeFigures, Quality, StageFigures};
+use crate::pipe_figures::PipeFigures;
+use crate::report::{GainRange, Quality};
+use crate::stage_figures::StageFigures;
 
 /// A call that moves at most this many bytes costs about as much as moving the bytes. Buffered programs write 4096
 /// bytes or more.

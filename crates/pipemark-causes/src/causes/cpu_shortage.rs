@@ -5,7 +5,8 @@ use crate::causes::stopped::THROTTLED;
 use crate::figures::PipelineFigures;
 use crate::hypothesis::{Hypothesis, Scene};
 use crate::programs;
-use crate::report::{Quality, StageFigures};
+use crate::report::Quality;
+use crate::stage_figures::StageFigures;
 
 /// Stages are short of CPUs if they need more than this multiple of the CPUs that they may use.
 const CPUS_WANTED: f64 = 1.25;

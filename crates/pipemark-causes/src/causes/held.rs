@@ -5,8 +5,10 @@ use pipemark_model::ByteSize;
 use crate::cause::{Cause, HeldKind};
 use crate::figures::PipelineFigures;
 use crate::hypothesis::{Hypothesis, Scene};
+use crate::pipe_figures::PipeFigures;
 use crate::programs;
-use crate::report::{PipeFigures, Quality, StageFigures};
+use crate::report::Quality;
+use crate::stage_figures::StageFigures;
 
 /// The minimum time without output, in seconds.
 const MIN_SILENCE: f64 = 1.0;

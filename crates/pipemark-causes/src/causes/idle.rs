@@ -2,8 +2,9 @@
 
 use crate::cause::Cause;
 use crate::hypothesis::{Hypothesis, Scene};
-use crate::model::{busy, is_unsampled, unknown_share};
-use crate::report::{Quality, StageFigures};
+use crate::model::busy;
+use crate::report::Quality;
+use crate::stage_figures::StageFigures;
 
 /// No data moves if the busy shares of all stages add up to less than this: while data moves, at least one stage is busy
 /// at any moment.
@@ -12,7 +13,7 @@ const IDLE: f64 = 0.1;
 /// The stages that can't be sampled and may be the bottleneck.
 pub fn unsampled<'f>(scene: &'f Scene) -> impl Iterator<Item = &'f StageFigures> {
     let top = scene.model.order.first().map_or(0.0, |stage| busy(stage));
-    scene.figures.stages.iter().filter(move |stage| is_unsampled(stage) && unknown_share(stage) * stage.present > top)
+    scene.figures.stages.iter().filter(move |stage| stage.is_unsampled() && stage.unknown_share() * stage.present > top)
 }
 
 pub fn assess(scene: &Scene) -> Vec<Hypothesis> {

@@ -6,7 +6,8 @@ use crate::figures::{PipelineFigures, percent};
 use crate::hypothesis::{Hypothesis, Scene};
 use crate::model::{busy, is_work_of_children};
 use crate::programs;
-use crate::report::{Quality, Remedy, StageFigures, VerdictKind};
+use crate::report::{Quality, Remedy, VerdictKind};
+use crate::stage_figures::StageFigures;
 
 pub static CAUSE: Declaration = Declaration {
     facts: CauseFacts {

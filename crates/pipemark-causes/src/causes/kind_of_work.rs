@@ -3,7 +3,8 @@
 use crate::cause::Cause;
 use crate::hypothesis::{Hypothesis, Scene};
 use crate::model::busy;
-use crate::report::{Quality, StageFigures};
+use crate::report::Quality;
+use crate::stage_figures::StageFigures;
 
 /// Kinds of work with a smaller share of a stage's CPU time are not assessed.
 const MIN_SHARE: f64 = 0.05;

@@ -4,7 +4,8 @@ use crate::cause::{Cause, CauseFacts, CauseName, PartOf};
 use crate::declaration::Declaration;
 use crate::figures::percent;
 use crate::hypothesis::{Hypothesis, Scene};
-use crate::report::{Quality, StageFigures, VerdictKind};
+use crate::report::{Quality, VerdictKind};
+use crate::stage_figures::StageFigures;
 
 /// The minimum share of time for which the processes of a stage wait for each other's lock.
 const MIN_QUEUED: f64 = 0.4;

@@ -3,7 +3,9 @@
 
 use crate::cause::{Cause, PeerRole};
 use crate::hypothesis::{Hypothesis, Scene};
-use crate::report::{PipeFigures, Quality, StageFigures};
+use crate::pipe_figures::PipeFigures;
+use crate::report::Quality;
+use crate::stage_figures::StageFigures;
 
 /// A first or last stage waits outside the pipeline for at least this share of the time.
 const MIN_WAITS: f64 = 0.1;

@@ -4,7 +4,8 @@ use crate::cause::{Cause, PeerRole};
 use crate::evidence::PeerFigures;
 use crate::figures::PipelineFigures;
 use crate::hypothesis::{Hypothesis, Scene};
-use crate::report::{Quality, StageFigures};
+use crate::report::Quality;
+use crate::stage_figures::StageFigures;
 
 /// The minimum share of time for which a stage waits for its socket. If it waits less, something else limits it.
 const MIN_WAITS: f64 = 0.4;

@@ -4,7 +4,8 @@ use crate::cause::Cause;
 use crate::causes::work::activities;
 use crate::hypothesis::{Hypothesis, Scene};
 use crate::programs;
-use crate::report::{Quality, StageFigures};
+use crate::report::Quality;
+use crate::stage_figures::StageFigures;
 
 /// The share of time for which a stage waits in calls that a limit may cause.
 pub fn limit_waits(stage: &StageFigures) -> f64 {

@@ -5,8 +5,10 @@ use crate::causes::burst;
 use crate::figures::PipelineFigures;
 use crate::hypothesis::{Hypothesis, Scene};
 use crate::model::{MAX_BOUND, OFTEN_SWITCHED};
+use crate::pipe_figures::PipeFigures;
 use crate::programs;
-use crate::report::{Certainty, GainRange, PipeFigures, Quality, StageFigures};
+use crate::report::{Certainty, GainRange, Quality};
+use crate::stage_figures::StageFigures;
 
 /// A pipe is too small only if each of its two ends waits for at least this share of the time.
 pub const BOTH_WAIT: f64 = 0.12;

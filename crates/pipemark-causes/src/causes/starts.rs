@@ -2,7 +2,8 @@
 
 use crate::cause::Cause;
 use crate::hypothesis::{Hypothesis, Scene};
-use crate::report::{GainRange, Quality, StageFigures};
+use crate::report::{GainRange, Quality};
+use crate::stage_figures::StageFigures;
 
 /// From this number of starts per second, starting processes counts as the stage's work. With fewer starts, each
 /// process also does something else.

@@ -3,7 +3,8 @@
 use crate::cause::Cause;
 use crate::hypothesis::{Hypothesis, Scene};
 use crate::model::busy;
-use crate::report::{GainRange, Quality, StageFigures};
+use crate::report::{GainRange, Quality};
+use crate::stage_figures::StageFigures;
 
 /// A stage counts as stopped if it is stopped for more than this share of the time.
 pub const STOPPED: f64 = 0.5;

@@ -8,7 +8,8 @@ use crate::figures::PipelineFigures;
 use crate::hypothesis::{Hypothesis, Scene};
 use crate::model::{MAX_BOUND, Model, OFTEN_SWITCHED, busy, least_need};
 use crate::programs;
-use crate::report::{GainRange, Quality, StageFigures};
+use crate::report::{GainRange, Quality};
+use crate::stage_figures::StageFigures;
 
 /// Besides the longest state, a verdict names a state whose share of the time exceeds this.
 pub const ALSO: f64 = 0.2;

@@ -2,8 +2,9 @@ use super::*;
 use crate::cause::Activity;
 use crate::causes::work::activities;
 use crate::evidence::{MachineLimits, PeerFigures};
-use crate::report::PipeFigures;
-use crate::report::{Certainty, StageFigures};
+use crate::pipe_figures::PipeFigures;
+use crate::report::Certainty;
+use crate::stage_figures::StageFigures;
 
 /// A stage that computes, is starved and is blocked for these shares of the time, in per cent.
 pub(crate) fn stage(number: usize, busy: u32, starved: u32, blocked: u32) -> StageFigures {
@@ -567,7 +568,7 @@ fn a_stage_that_cannot_be_sampled_is_never_the_bottleneck() {
     // If the stage's wait counts as other, the verdict is the same.
     let other = StageFigures { other: 1.0, hidden: true, ..stage(1, 100, 0, 0) };
     assert_eq!(verdict(&line(vec![other.clone(), stage(2, 40, 60, 0)])).stage, None);
-    assert!(is_unsampled(&other) && !is_unsampled(&stage(1, 100, 0, 0)));
+    assert!(other.is_unsampled() && !stage(1, 100, 0, 0).is_unsampled());
 }
 
 #[test]

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use rustix::thread::{CpuSet, sched_getaffinity};
 
-use pipemark_causes::PipeFigures;
+use pipemark_causes::PipeRecord;
 use pipemark_model::{ByteSize, Capacity, total_order};
 
 use super::{CLEAR_GAIN, Experimenter, HARMLESS, MIN_GAIN, MIN_GAIN_OF_PIPES, PipelineSource, blank};
@@ -264,12 +264,12 @@ impl Experimenter<'_, '_, '_> {
         const MOST: usize = 2;
         let stages = &self.best.pipeline.stages;
         let Some(report) = &self.report else { return (0..stages.len() - 1).take(MOST).collect() };
-        let waits = |pipe: &PipeFigures| pipe.writer_waits.min(pipe.reader_waits);
-        let mut pipes: Vec<&PipeFigures> =
+        let waits = |pipe: &PipeRecord| pipe.writer_waits.min(pipe.reader_waits);
+        let mut pipes: Vec<&PipeRecord> =
             report.pipes.iter().filter(|pipe| pipe.to == pipe.from + 1 && waits(pipe) >= MIN_WAITS).collect();
         pipes.sort_by_cached_key(|one| total_order(-waits(one)));
         let typed = &self.plan.pipeline.stages;
-        let place = |pipe: &PipeFigures| {
+        let place = |pipe: &PipeRecord| {
             let writer = typed.get(pipe.from.checked_sub(1)?)?.text.trim();
             stages.iter().position(|stage| stage.text.trim() == writer)
         };

@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use pipemark_causes::{PipelineVerdict, StageFigures};
+use pipemark_causes::{PipelineVerdict, StageRecord};
 use pipemark_show::{Characters, Colour};
 
 use super::*;
@@ -22,7 +22,7 @@ fn report() -> PipelineReport {
     let mut report = PipelineReport::of(&watcher.evidence(timeline));
     report.pipeline = "a | b\u{1b}[31m".to_owned();
     report.verdict = PipelineVerdict::unknown("short", "Nothing can be told.");
-    report.stages = vec![StageFigures { number: 1, name: "yes".to_owned(), ..StageFigures::default() }];
+    report.stages = vec![StageRecord { number: 1, name: "yes".to_owned(), ..StageRecord::default() }];
     report
 }
 
