@@ -28,6 +28,7 @@ pub mod proof;
 mod recorded;
 mod redact;
 mod remedies;
+mod remedy_fit;
 mod remedy_row;
 pub mod report;
 pub mod scripts;

@@ -21,7 +21,7 @@ use pipemark_host::child::Interrupt;
 use pipemark_model::{ByteSize, digits, parse_duration};
 use pipemark_shell::Dialect;
 use pipemark_stats::verdict::Verdict;
-use pipemark_watch::verbs::{tune as live, why};
+use pipemark_watch::verbs::{sampling, tune as live};
 
 use crate::engine::{self, NoResult, PipelineSource, TunePlan, criterion};
 use crate::lab::{Lab, Variant, counted_only};
@@ -90,7 +90,7 @@ struct ExperimentOptions {
 pub type KeepExperiments<'a> = &'a dyn Fn(&ExperimentResult);
 
 /// Runs the verb.
-pub fn run(options: &TuneOptions, keep: why::Keep<'_>, keep_experiments: KeepExperiments<'_>) -> VerbResult {
+pub fn run(options: &TuneOptions, keep: sampling::Keep<'_>, keep_experiments: KeepExperiments<'_>) -> VerbResult {
     match typed(options) {
         Some(text) => experiment(options, &text?, keep_experiments),
         None => live::run(&options.live, keep),

@@ -11,7 +11,8 @@ use pipemark_sys::signals::SignalQueue;
 
 use crate::screen::KeyPress;
 use crate::tuning::{BASELINE_TURNS, TuneOutcome, Tuning};
-use crate::verbs::why::{self, Keep, WatchTarget, WatchView, WatchedOptions, watch_target};
+use crate::verbs::sampling::{self, Keep, WatchView};
+use crate::verbs::target::{FAILED, WatchTarget, WatchedOptions, watch_target};
 use crate::watcher::INTERVAL;
 use crate::{PipelineReport, Timeline, Watcher};
 
@@ -44,7 +45,7 @@ fn time(text: &str) -> Result<Duration, String> {
 pub fn run(options: &LiveTuneOptions, keep: Keep<'_>) -> VerbResult {
     let watched = &options.watched;
     if watched.no_touch {
-        return Err(ExitError::with(why::FAILED, "tune must open pipes to change them; omit --no-touch"));
+        return Err(ExitError::with(FAILED, "tune must open pipes to change them; omit --no-touch"));
     }
     let turns = (options.time.as_millis() / INTERVAL.as_millis()) as usize;
     let mut trial = TuneTrial {
@@ -67,22 +68,24 @@ pub fn run(options: &LiveTuneOptions, keep: Keep<'_>) -> VerbResult {
         say(format_args!("tune: {pipes} between {size} and the current capacity for {seconds:.0} s"));
     }
     match target {
-        WatchTarget::Live => why::list(watched, "tune"),
-        WatchTarget::Start(command, text) => why::start(watched, command, &text, None, &mut trial, keep, &|_| Ok(())),
+        WatchTarget::Live => sampling::list(watched, "tune"),
+        WatchTarget::Start(command, text) => {
+            sampling::start(watched, command, &text, None, &mut trial, keep, &|_| Ok(()))
+        }
         WatchTarget::Processes(pids) => {
             trial.quits = true;
             trial.signals = Some(SignalQueue::block(&not_caught()).map_err(ExitError::failed)?);
-            let (report, key) = why::sample_running(watched, &pids, None, &mut trial, keep, &|_| Ok(()))?;
+            let (report, key) = sampling::sample_running(watched, &pids, None, &mut trial, keep, &|_| Ok(()))?;
             let nothing = trial.tuning.outcome().filter(|outcome| outcome.verdict.is_none());
-            let print = || why::print(&trial.sheet(&report));
+            let print = || sampling::print(&trial.sheet(&report));
             match nothing {
                 Some(outcome) if key != Some(KeyPress::Interrupt) => {
-                    why::write(watched, &trial, &report, || Ok(()))?;
+                    sampling::write(watched, &trial, &report, || Ok(()))?;
                     return Err(ExitError::failed(&outcome.text));
                 }
-                _ => why::write(watched, &trial, &report, print)?,
+                _ => sampling::write(watched, &trial, &report, print)?,
             }
-            why::exit_for(key)
+            sampling::exit_for(key)
         }
     }
 }

@@ -14,8 +14,9 @@ use pipemark_show::{Sheet, Style, json_line};
 
 use crate::openmetrics::{Exporter, MetricsTarget};
 use crate::screen::{KeyPress, Screen};
+use crate::verbs::sampling::{self, Keep, WatchView, exit_for};
 use crate::verbs::search_term::SearchTerm;
-use crate::verbs::why::{self, Keep, WatchTarget, WatchView, WatchedOptions, exit_for, watch_target};
+use crate::verbs::target::{FAILED, WatchTarget, WatchedOptions, watch_target};
 use crate::{PipelineReport, Timeline, Watcher, live};
 
 /// Examples at the end of the long help.
@@ -44,7 +45,7 @@ pub struct WatchOptions {
 pub fn run(options: &WatchOptions, keep: Keep<'_>) -> VerbResult {
     let watched = &options.watched;
     if let Some(Destination::File(_)) = watched.json {
-        return Err(ExitError::with(why::FAILED, "watch writes JSON lines to standard output only; use '--json -'"));
+        return Err(ExitError::with(FAILED, "watch writes JSON lines to standard output only; use '--json -'"));
     }
     let mut exporter = options.openmetrics.as_ref().map(Exporter::open).transpose()?;
     // This program starts no process here, so no guards are needed.
@@ -54,9 +55,9 @@ pub fn run(options: &WatchOptions, keep: Keep<'_>) -> VerbResult {
     }
     match watch_target(watched)? {
         WatchTarget::Start(command, text) => {
-            let mut live = WatchOutput::new(options, why::is_free(), exporter.as_mut())?;
-            live.may_draw = why::can_draw() && watched.json.is_none() && matches!(live.mode, OutputMode::Lines);
-            let ending = why::start(watched, command, &text, options.time, &mut live, keep, &|_| Ok(()));
+            let mut live = WatchOutput::new(options, sampling::is_free(), exporter.as_mut())?;
+            live.may_draw = sampling::can_draw() && watched.json.is_none() && matches!(live.mode, OutputMode::Lines);
+            let ending = sampling::start(watched, command, &text, options.time, &mut live, keep, &|_| Ok(()));
             if let Some(error) = live.broken {
                 say_error(error);
             }
@@ -129,10 +130,10 @@ fn show(
     interrupt: &Interrupt,
     keep: Keep<'_>,
 ) -> Result<Option<KeyPress>, ExitError> {
-    let mut live = WatchOutput::new(options, why::can_draw() && io::stdout().is_terminal(), exporter)?;
+    let mut live = WatchOutput::new(options, sampling::can_draw() && io::stdout().is_terminal(), exporter)?;
     live.goes_on = goes_on;
     let (watched, time) = (&options.watched, options.time);
-    let (_, key) = why::sample_until(interrupt, watched, pids, time, &mut live, keep, &|_| Ok(()))?;
+    let (_, key) = sampling::sample_until(interrupt, watched, pids, time, &mut live, keep, &|_| Ok(()))?;
     live.broken.map_or(Ok(key), |error| Err(error.into()))
 }
 

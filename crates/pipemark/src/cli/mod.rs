@@ -359,7 +359,7 @@ pub fn main(words: Vec<OsString>) -> u8 {
     let own_failure = words
         .get(1)
         .is_some_and(|verb| ["why", "watch", "tune"].iter().any(|own| verb == own))
-        .then_some(i32::from(pipemark_watch::verbs::why::FAILED));
+        .then_some(i32::from(pipemark_watch::verbs::target::FAILED));
     // Describing all verbs takes nearly as long as cat takes to start, so only errors and help describe all of them.
     let matches = single_verb.and_then(|verb| verb.try_get_matches_from(&words).ok());
     let all = || command().try_get_matches_from(&words).map_err(|error| with_nearest_verb(error, &words));
