@@ -39,6 +39,7 @@ pub mod timeline;
 pub mod trace;
 pub mod typed_remedies;
 pub mod verdict;
+pub mod wait_graph;
 
 pub use evidence::{MachineLimits, PeerFigures, PipeEvidence, PipelineEvidence, StageEvidence};
 pub use figures::PipelineFigures;

@@ -8,7 +8,6 @@ use pipemark_host::ControlGroups;
 use pipemark_proc::process::{self, IoCounts, MachineCounts, Process};
 
 use crate::pipeline::WatchedPipeline;
-use crate::pipeline::stage::Totals;
 use crate::reaped::{ForeignChildren, Spent};
 use crate::subject::Subject;
 
@@ -30,9 +29,49 @@ const MIN_WRITES: u64 = 200;
 /// The minimum number of page faults that a process causes by starting and exiting.
 const MIN_FAULTS: u64 = 50;
 
+/// Sums over the processes of a stage.
+#[derive(Debug, Clone, Copy, Default)]
+struct Totals {
+    ticks: Option<u64>,
+    kernel_ticks: u64,
+    children_ticks: u64,
+    reaped: u64,
+    io: Option<IoCounts>,
+    /// Nanoseconds in which a CPU limit throttled the control group; `None` if unknown.
+    throttled: Option<u64>,
+}
+
+/// What the counters show of a stage, besides the counts of an interval.
+#[derive(Debug, Clone, Default)]
+pub struct StageCounters {
+    /// When the stage stopped writing; `None` if it writes.
+    pub silent_since: Option<Instant>,
+    /// The time from `silent_since` to the last reading of the counters. Later writes are unknown.
+    pub silent: Option<Duration>,
+    /// The bytes read since `silent_since`; `None` if unknown.
+    pub held_bytes: Option<u64>,
+    /// The mean size of earlier writes, in bytes; `None` if unknown.
+    pub wrote_before: Option<f64>,
+    /// The position in the file that the stage reads, and the file's size, in bytes; `None` if it reads no file.
+    pub progress: Option<(u64, u64)>,
+    /// Whether there were threads or children whose time isn't known.
+    changed: bool,
+    totals: Totals,
+    /// What reaped children that belonged to other stages had spent, since `totals` were read.
+    reaped_of_others: Spent,
+    /// The number of the interval's samples when the counters were last read.
+    samples_counted: u32,
+    /// The stage's restarts, losses and control group when the counters were last read.
+    restarts: u32,
+    losses: u32,
+    group: Option<usize>,
+}
+
 /// What was read of the counters before.
 #[derive(Debug)]
 pub struct Counters {
+    /// By place.
+    pub stages: Vec<StageCounters>,
     /// The start time of this process, in ticks. Later processes used no time before sampling began.
     born_after: u64,
     /// The machine's counters at the first reading.
@@ -49,12 +88,25 @@ impl Counters {
     pub fn new() -> Counters {
         let own = Process::read(std::process::id());
         Counters {
+            stages: Vec::new(),
             born_after: own.map_or(0, |own| own.start),
             machine_at_first: None,
             machine: None,
             idle_cpus: None,
             foreign_children: ForeignChildren::default(),
         }
+    }
+
+    /// Begins an interval.
+    pub fn begin_interval(&mut self) {
+        self.stages.iter_mut().for_each(|own| own.samples_counted = 0);
+    }
+
+    /// Notes that a stage has threads that no scan has found yet.
+    pub fn note_new_threads(&mut self, place: usize) {
+        let count = self.stages.len().max(place + 1);
+        self.stages.resize(count, StageCounters::default());
+        self.stages[place].changed = true;
     }
 
     /// Reads the counters and adds their increase to `counted`. At the end of an interval, also reads the tick counters.
@@ -65,11 +117,21 @@ impl Counters {
         let stages = pipeline.stages.iter().enumerate();
         let stage_of: HashMap<u32, usize> =
             stages.flat_map(|(place, stage)| stage.pids.iter().map(move |&pid| (pid, place))).collect();
+        self.stages.resize(pipeline.stages.len(), StageCounters::default());
         for (place, spent) in self.foreign_children.take_reaped(&stage_of) {
-            pipeline.stages[place].reaped_of_others.add(spent);
+            self.stages[place].reaped_of_others.add(spent);
         }
         let mut faults = vec![0; pipeline.stages.len()];
-        for ((stage, counts), faults) in pipeline.stages.iter_mut().zip(&mut counted.stages).zip(&mut faults) {
+        let known = &mut pipeline.known;
+        let stages = pipeline.stages.iter().zip(&mut self.stages);
+        for (((stage, own), counts), faults) in stages.zip(&mut counted.stages).zip(&mut faults) {
+            if std::mem::replace(&mut own.restarts, stage.restarts) != stage.restarts {
+                own.totals = Totals::default();
+            }
+            if std::mem::replace(&mut own.group, stage.group) != stage.group {
+                own.totals.throttled = None;
+            }
+            own.changed |= std::mem::replace(&mut own.losses, stage.losses) != stage.losses;
             if !stage.alive {
                 continue;
             }
@@ -77,7 +139,7 @@ impl Counters {
             let (mut deltas, mut caller) = ([0; 3], [0; 2]);
             let (mut seen, mut young, mut all_late) = (false, false, true);
             for pid in &stage.pids {
-                let Some(known) = pipeline.known.get_mut(pid) else { continue };
+                let Some(known) = known.get_mut(pid) else { continue };
                 // `late` means that the process used no time before sampling began. The start times of children aren't
                 // compared, because they are known only to 10 ms.
                 let late = matches!(pipeline.subject, Subject::Child(_)) || known.process.start > self.born_after;
@@ -126,27 +188,27 @@ impl Counters {
                 }
             }
             now.throttled = stage.group.and_then(|place| throttled[place]);
-            let before = stage.totals;
-            stage.totals = now;
+            let before = own.totals;
+            own.totals = now;
             if !is_end && before.ticks.is_some() {
                 // Within an interval, the tick counts from its start are kept, because part of an interval may be
                 // shorter than a tick.
                 let Totals { ticks, kernel_ticks, children_ticks, .. } = before;
-                stage.totals = Totals { ticks, kernel_ticks, children_ticks, ..now };
+                own.totals = Totals { ticks, kernel_ticks, children_ticks, ..now };
             }
             let [run, waited, switches] = deltas;
             let grown = |now: Option<u64>, before: Option<u64>| Some(now?.saturating_sub(before?));
             // What reaped children of other stages spent was counted for those stages.
-            let of_others = stage.reaped_of_others;
+            let of_others = own.reaped_of_others;
             let foreign = now.children_ticks.saturating_sub(before.children_ticks).min(of_others.ticks);
             let foreign_kernel = of_others.kernel_ticks.min(foreign);
             if is_end {
-                stage.reaped_of_others = Spent { moved: of_others.moved, ..Spent::default() };
+                own.reaped_of_others = Spent { moved: of_others.moved, ..Spent::default() };
             }
             // Threads and children that have ended are included only in the ticks, which are coarse.
             let ticks = grown(now.ticks, before.ticks).map(|ticks| ticks.saturating_sub(foreign + 2) * TICK);
             let samples = counts.states.iter().sum::<u32>();
-            let since = samples - std::mem::replace(&mut stage.samples_counted, samples);
+            let since = samples - std::mem::replace(&mut own.samples_counted, samples);
             if seen || ticks.is_some() {
                 counts.counted = samples;
                 counts.run += run;
@@ -167,12 +229,12 @@ impl Counters {
             let now_io = now.io.filter(|_| !reaped);
             if let (true, Some(now), Some(before)) = (reaped, now.io, before.io) {
                 let moved = |io: IoCounts| io.read + io.wrote;
-                let foreign = std::mem::take(&mut stage.reaped_of_others.moved);
+                let foreign = std::mem::take(&mut own.reaped_of_others.moved);
                 counts.reaped_bytes =
                     sum(counts.reaped_bytes, Some(moved(now).saturating_sub(moved(before) + foreign)));
             }
             if young {
-                stage.totals.io = None;
+                own.totals.io = None;
             }
             // Writes to a pipe of the pipeline are data, however small.
             let may_wake = stage.has_eventfd && stage.outs.is_empty();
@@ -190,20 +252,20 @@ impl Counters {
             if counts.writes.is_some_and(|writes| writes >= MIN_WRITES) {
                 counts.caller = [0, 1].map(|nth: usize| counts.caller[nth] + caller[nth] * TICK);
             }
-            if wrote.is_some_and(|wrote| wrote > 0) || stage.silent_since.is_none() {
-                (stage.silent_since, stage.held_bytes) = (Some(Instant::now()), read.map(|_| 0));
+            if wrote.is_some_and(|wrote| wrote > 0) || own.silent_since.is_none() {
+                (own.silent_since, own.held_bytes) = (Some(Instant::now()), read.map(|_| 0));
             } else {
-                stage.held_bytes = sum(stage.held_bytes, read);
+                own.held_bytes = sum(own.held_bytes, read);
             }
-            stage.silent = stage.silent_since.map(|since| since.elapsed());
+            own.silent = own.silent_since.map(|since| since.elapsed());
             let all = now.io.filter(|io| io.writes > 0 && is_data(io));
-            stage.wrote_before = all.map(|io| io.wrote as f64 / io.writes as f64);
-            counts.changed |= reaped || std::mem::take(&mut stage.changed);
+            own.wrote_before = all.map(|io| io.wrote as f64 / io.writes as f64);
+            counts.changed |= reaped || std::mem::take(&mut own.changed);
             counts.switches = sum(counts.switches, seen.then_some(switches));
             counts.throttled = sum(counts.throttled, grown(now.throttled, before.throttled));
             if stage.ins.is_empty() {
-                stage.progress = stage.pids.iter().take(MAX_PROCESSES).find_map(|pid| {
-                    let process = &pipeline.known.get(pid)?.process;
+                own.progress = stage.pids.iter().take(MAX_PROCESSES).find_map(|pid| {
+                    let process = &known.get(pid)?.process;
                     process::progress(process.files_of)
                 });
             }

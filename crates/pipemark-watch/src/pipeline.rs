@@ -1,6 +1,6 @@
-//! A watched pipeline as last found: its processes, stages and pipes. Scans update it, and the observers read it.
+//! A watched pipeline as last found: its processes, stages and pipes. Scans update it; other observers read it, and keep what they see
+//! themselves.
 
-pub mod arrivals;
 pub mod moment;
 pub mod pipe;
 pub mod stage;
@@ -11,7 +11,6 @@ use std::time::Instant;
 use pipemark_host::ControlGroups;
 use pipemark_proc::connections::SocketUse;
 use pipemark_proc::process::Process;
-use pipemark_proc::table::ProcessTable;
 use pipemark_proc::watched::WatchedProcess;
 
 use crate::subject::{SamplingOptions, Subject};
@@ -30,8 +29,6 @@ pub struct WatchedPipeline {
     pub pipes: Vec<pipe::WatchedPipe>,
     /// The control groups of the stages, by their names in /proc.
     pub groups: Vec<(String, ControlGroups)>,
-    /// All processes of the machine, if the pipeline or another process is looked for among them.
-    pub table: ProcessTable,
     /// Orphans: processes of the command, such as background processes, whose parents had ended before the orphans were
     /// found. Maps their pids to their start times.
     pub orphans: BTreeMap<u32, u64>,
@@ -52,7 +49,6 @@ impl WatchedPipeline {
             stages: Vec::new(),
             pipes: Vec::new(),
             groups: Vec::new(),
-            table: ProcessTable::default(),
             orphans: BTreeMap::new(),
             socket_uses: BTreeSet::new(),
         }

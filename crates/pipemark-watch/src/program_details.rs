@@ -68,39 +68,71 @@ fn has_locale(maps: &str) -> bool {
         .any(|line| line.contains("/locale-archive") || line.contains("/LC_COLLATE") || line.contains("/LC_CTYPE"))
 }
 
-/// Checks once, when programs have set their locales, that these locales are installed.
-pub fn check_locales(stages: &mut [WatchedStage], budget: &mut Budget) {
-    /// About the CPU time of one check.
-    const COST: Duration = Duration::from_micros(200);
-    const SET: Duration = Duration::from_millis(200);
-    for stage in stages.iter_mut().filter(|stage| stage.alive) {
-        let is_set = stage.since.is_some_and(|since| since.elapsed() >= SET);
-        if !is_set || stage.locale_of.is_none() || !budget.affords(COST) {
-            continue;
-        }
-        if let Some(pid) = stage.locale_of.take()
-            && let Ok(maps) = std::fs::read_to_string(format!("/proc/{pid}/maps"))
-            && !maps.is_empty()
-        {
-            stage.collates = has_locale(&maps);
-        }
-    }
+/// What is known of a stage's program.
+#[derive(Debug, Clone, Default)]
+pub struct StageProgram {
+    /// Whether the stage uses the files of a locale; `None` if that hasn't been read.
+    pub has_locale: Option<bool>,
+    /// The language in which the program is written; `None` if unknown.
+    pub language: Option<&'static str>,
+    is_language_read: bool,
+    /// Which of the stage's programs this is about.
+    program: u32,
 }
 
-/// Reads the languages of programs that make small writes, each once. Reading takes a few milliseconds.
-pub fn find_languages(stages: &mut [WatchedStage], interval: &Interval, budget: &mut Budget) {
-    /// About the CPU time of one reading.
-    const COST: Duration = Duration::from_millis(3);
-    const MIN_WRITES: u64 = 200;
-    const MAX_BYTES_PER_WRITE: u64 = 2048;
-    for (stage, counts) in stages.iter_mut().zip(&interval.stages).filter(|(stage, _)| stage.alive) {
+/// The observer of programs. Each detail is read once.
+#[derive(Debug, Default)]
+pub struct ProgramDetails {
+    /// By place.
+    pub stages: Vec<StageProgram>,
+}
+
+impl ProgramDetails {
+    /// The living stages, each with what is known of its program.
+    fn living<'s>(
+        &'s mut self,
+        stages: &'s [WatchedStage],
+    ) -> impl Iterator<Item = (usize, &'s WatchedStage, &'s mut StageProgram)> {
+        self.stages.resize(stages.len(), StageProgram::default());
+        let all = stages.iter().zip(&mut self.stages).enumerate().map(|(place, (stage, own))| (place, stage, own));
+        all.filter(|(_, stage, _)| stage.alive).map(|(place, stage, own)| {
+            if own.program != stage.programs {
+                *own = StageProgram { program: stage.programs, ..StageProgram::default() };
+            }
+            (place, stage, own)
+        })
+    }
+
+    /// Checks once, when programs have set their locales, that these locales are installed.
+    pub fn check_locales(&mut self, stages: &[WatchedStage], budget: &mut Budget) {
+        /// About the CPU time of one check.
+        const COST: Duration = Duration::from_micros(200);
+        const SET: Duration = Duration::from_millis(200);
+        for (_, stage, own) in self.living(stages) {
+            let is_set = stage.since.is_some_and(|since| since.elapsed() >= SET);
+            if !is_set || !stage.collates || own.has_locale.is_some() || !budget.affords(COST) {
+                continue;
+            }
+            let maps = std::fs::read_to_string(format!("/proc/{}/maps", stage.naming_pid)).unwrap_or_default();
+            own.has_locale = Some(maps.is_empty() || has_locale(&maps));
+        }
+    }
+
+    /// Reads the languages of programs that make small writes, each once. Reading takes a few milliseconds.
+    pub fn find_languages(&mut self, stages: &[WatchedStage], interval: &Interval, budget: &mut Budget) {
+        /// About the CPU time of one reading.
+        const COST: Duration = Duration::from_millis(3);
+        const MIN_WRITES: u64 = 200;
+        const MAX_BYTES_PER_WRITE: u64 = 2048;
         let small = |(bytes, writes)| writes >= MIN_WRITES && bytes <= writes * MAX_BYTES_PER_WRITE;
-        if counts.wrote.zip(counts.writes).is_some_and(small)
-            && stage.language_of.is_some()
-            && budget.affords(COST)
-            && let Some(pid) = stage.language_of.take()
-        {
-            stage.language = language::language_of(pid);
+        let writes_little = |place: usize| {
+            interval.stages.get(place).is_some_and(|counts| counts.wrote.zip(counts.writes).is_some_and(small))
+        };
+        for (place, stage, own) in self.living(stages) {
+            if writes_little(place) && !own.is_language_read && budget.affords(COST) {
+                own.is_language_read = true;
+                own.language = language::language_of(stage.naming_pid);
+            }
         }
     }
 }

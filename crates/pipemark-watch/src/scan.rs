@@ -8,6 +8,7 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use std::time::{Duration, Instant};
 
 use pipemark_proc::process::Process;
+use pipemark_proc::table::ProcessTable;
 use pipemark_proc::topology::{self, Reach, StageShape};
 use pipemark_proc::watched::WatchedProcess;
 use pipemark_proc::{call, connections};
@@ -103,7 +104,14 @@ impl Scanner {
     }
 
     /// Scans for processes, threads and pipes, if they seem to have changed. `cpu` is the CPU time at the beginning.
-    pub fn scan(&mut self, pipeline: &mut WatchedPipeline, budget: &mut Budget, began: Instant, cpu: Duration) {
+    pub fn scan(
+        &mut self,
+        pipeline: &mut WatchedPipeline,
+        table: &mut ProcessTable,
+        budget: &mut Budget,
+        began: Instant,
+        cpu: Duration,
+    ) {
         if !budget.affords(self.check_cost) {
             return;
         }
@@ -115,10 +123,10 @@ impl Scanner {
             let is_small = self.cost <= budget.portion() && pipeline.known.len() <= MAX_KNOWN_IF_SMALL;
             let is_hidden = pipeline.stages.iter().any(|stage| stage.hidden);
             if is_small && budget.affords(self.cost) || budget.allows(PaidWork::Scan, Some(self.cost), began) {
-                self.scan_processes(pipeline, budget, began, ScanExtent::Known);
+                self.scan_processes(pipeline, table, budget, began, ScanExtent::Known);
                 budget.note(PaidWork::Scan, began, self.cost);
             } else if !changed.is_empty() && !is_hidden && budget.affords(self.cost_of(pipeline, &changed)) {
-                self.scan_processes(pipeline, budget, began, ScanExtent::Changed(&changed));
+                self.scan_processes(pipeline, table, budget, began, ScanExtent::Changed(&changed));
             }
         }
     }
@@ -149,20 +157,26 @@ impl Scanner {
     }
 
     /// Scans whatever it costs, because no process of the pipeline exists any more.
-    pub fn scan_now(&mut self, pipeline: &mut WatchedPipeline, budget: &mut Budget, now: Instant) {
-        self.scan_processes(pipeline, budget, now, ScanExtent::Known);
+    pub fn scan_now(
+        &mut self,
+        pipeline: &mut WatchedPipeline,
+        table: &mut ProcessTable,
+        budget: &mut Budget,
+        now: Instant,
+    ) {
+        self.scan_processes(pipeline, table, budget, now, ScanExtent::Known);
     }
 
     /// Makes the first scan.
-    pub fn scan_first(&mut self, pipeline: &mut WatchedPipeline, budget: &mut Budget) {
-        self.scan_processes(pipeline, budget, Instant::now(), ScanExtent::Known);
+    pub fn scan_first(&mut self, pipeline: &mut WatchedPipeline, table: &mut ProcessTable, budget: &mut Budget) {
+        self.scan_processes(pipeline, table, budget, Instant::now(), ScanExtent::Known);
     }
 
     /// Sets the time of the second scan. `spent` is the CPU time of the first one, with what else was read.
-    pub fn schedule_second(&mut self, pipeline: &WatchedPipeline, spent: Duration) {
+    pub fn schedule_second(&mut self, pipeline: &WatchedPipeline, table: &ProcessTable, spent: Duration) {
         // If all processes of the machine were read, a scan of the known ones costs less.
         let known: usize = pipeline.known.values().map(|known| size(&known.process)).sum();
-        let all = pipeline.table.processes().map(size).sum::<usize>().max(known);
+        let all = table.processes().map(size).sum::<usize>().max(known);
         self.unit_cost = spent.as_secs_f64() / all.max(1) as f64;
         self.cost = Duration::from_secs_f64(self.unit_cost * known as f64);
         let now = Instant::now();
@@ -182,12 +196,13 @@ impl Scanner {
     fn scan_processes(
         &mut self,
         pipeline: &mut WatchedPipeline,
+        table: &mut ProcessTable,
         budget: &mut Budget,
         began: Instant,
         extent: ScanExtent<'_>,
     ) {
         let cpu = own_time();
-        let is_first = pipeline.table.is_empty();
+        let is_first = table.is_empty();
         let search = matches!(pipeline.subject, Subject::Processes(_))
             && (is_first
                 || began >= self.next_search
@@ -195,12 +210,12 @@ impl Scanner {
                     && budget.affords(budget.portion() * 2));
         let mut processes = family::family(pipeline, extent);
         if search {
-            pipeline.table.refresh((!is_first).then(|| budget.portion() * 2), own_time);
-            processes.into_iter().for_each(|process| pipeline.table.insert(process));
+            table.refresh((!is_first).then(|| budget.portion() * 2), own_time);
+            processes.into_iter().for_each(|process| table.insert(process));
             let seeds = if let Subject::Processes(seeds) = &pipeline.subject { &seeds[..] } else { &[] };
             let seeds: Vec<u32> = seeds.iter().chain(pipeline.known.keys()).copied().collect();
             let users = pipeline.socket_uses.iter().map(|(pid, ..)| *pid).collect();
-            processes = pipeline.table.joined_to(&seeds, &users);
+            processes = table.joined_to(&seeds, &users);
             if !is_first {
                 budget.note(PaidWork::Search, began, own_time().saturating_sub(cpu));
             }

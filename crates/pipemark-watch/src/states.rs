@@ -28,6 +28,46 @@ const HUGE: usize = 1024;
 /// A huge stage of N processes is read whole once in about N / [`PROCESSES_PER_SAMPLE`] samples.
 const PROCESSES_PER_SAMPLE: usize = 256;
 
+/// What is kept of a stage from one sample to the next, and what samples show besides its states.
+#[derive(Debug, Default)]
+pub struct StageStates {
+    /// Whether the stage was observed in calls that no byte counter counts.
+    pub uncounted: bool,
+    /// A description of what the stage waits for; `None` if a state covers it.
+    pub waits_for: Option<&'static str>,
+    /// The place of the next thread to be read, if not all are read in each sample.
+    next_thread: usize,
+    /// The place of the next process to be read for new children or threads.
+    next_process: usize,
+    /// The place of the next process to be sampled, if only some are.
+    next_sampled: usize,
+    /// The number of samples of some processes since the last one of all.
+    partial_samples: usize,
+    /// The processes last observed running, of a stage of which only some are sampled.
+    running: Vec<u32>,
+    /// The state of the others in the last sample of all; `None` before the first, and after a scan.
+    others: Option<Moment>,
+    /// The number of updates of the stage at the last sample.
+    updates: u32,
+}
+
+impl StageStates {
+    /// The processes of a large stage for the next sample: those last observed running, and `count` others in turn.
+    /// `None` for all of them, once in about `pids.len() / per_sample` samples.
+    fn next_processes(&mut self, pids: &[u32], count: usize, per_sample: usize) -> Option<Vec<u32>> {
+        self.partial_samples += 1;
+        if self.others.is_none() || self.partial_samples * per_sample > pids.len() {
+            self.partial_samples = 0;
+            return None;
+        }
+        let mut chosen = self.running.clone();
+        let turn = (0..count).map(|nth| pids[(self.next_sampled + nth) % pids.len()]);
+        chosen.extend(turn.filter(|pid| !self.running.contains(pid)));
+        self.next_sampled = (self.next_sampled + count) % pids.len();
+        Some(chosen)
+    }
+}
+
 /// The threads of a stage whose turn it is, by their places among all of its threads.
 struct Turn {
     first: usize,
@@ -36,10 +76,9 @@ struct Turn {
 }
 
 impl Turn {
-    fn of(stage: &WatchedStage) -> Turn {
-        let all = stage.threads_now;
+    fn of(all: usize, next_thread: usize) -> Turn {
         let count = if all <= 2 * THREADS_PER_SAMPLE { all } else { THREADS_PER_SAMPLE };
-        Turn { first: stage.next_thread % all.max(1), count, all }
+        Turn { first: next_thread % all.max(1), count, all }
     }
 
     fn includes(&self, nth: usize) -> bool {
@@ -59,18 +98,21 @@ fn add(pipes: &mut Vec<Option<PipeId>>, pipe: Option<PipeId>) {
     }
 }
 
-/// Samples the threads of a stage: of many, some, unless `all` is set. Returns whether one of them waits for an unknown
-/// descriptor.
+/// Samples the threads of a stage: of many, some, unless `all` is set.
 pub fn sample_stage(
-    stage: &mut WatchedStage,
+    stage: &WatchedStage,
+    own: &mut StageStates,
     known: &mut BTreeMap<u32, WatchedProcess>,
-    moment: &mut Moment,
     all: bool,
-) -> bool {
-    let (mut strange, mut gone) = (false, false);
+) -> Moment {
+    let (mut moment, mut gone) = (Moment::default(), false);
+    if std::mem::replace(&mut own.updates, stage.updates) != stage.updates {
+        own.others = None;
+    }
     let is_huge = !all && stage.pids.len() > HUGE;
-    let chosen = if is_huge { stage.next_processes(THREADS_PER_SAMPLE, PROCESSES_PER_SAMPLE) } else { None };
-    let turn = if chosen.is_some() { Turn { first: 0, count: 0, all: 0 } } else { Turn::of(stage) };
+    let chosen = if is_huge { own.next_processes(&stage.pids, THREADS_PER_SAMPLE, PROCESSES_PER_SAMPLE) } else { None };
+    let no_turn = Turn { first: 0, count: 0, all: 0 };
+    let turn = if chosen.is_some() { no_turn } else { Turn::of(stage.threads_now, own.next_thread) };
     let (mut nth, mut reread, mut new) = (0, 0, 0);
     let mut running = Vec::new();
     for pid in chosen.as_ref().unwrap_or(&stage.pids) {
@@ -88,21 +130,21 @@ pub fn sample_stage(
             new += usize::from(thread.last.is_none());
             let is_new = thread.last.is_none() && (all || new <= THREADS_PER_SAMPLE);
             if turn.includes(nth) || is_new || runs && reread <= THREADS_PER_SAMPLE {
-                thread.last = thread.wait(ends, &mut stage.uncounted);
+                thread.last = thread.wait(ends, &mut own.uncounted);
                 gone |= thread.last.is_none();
             }
             nth += 1;
-            strange |= std::mem::take(&mut thread.strange);
+            moment.strange |= std::mem::take(&mut thread.strange);
             let Some(wait) = thread.last.clone() else { continue };
             let wait = stage.as_seen_by_others(wait);
             if matches!(
                 wait,
                 ThreadWait::Is(ThreadState::Other) | ThreadWait::Unsure { otherwise: ThreadState::Other, .. }
-            ) && stage.waits_for.is_none()
+            ) && own.waits_for.is_none()
             {
                 // The function is read once, because each reading would cost as much as the sample itself.
                 let what = threads[place].function().as_deref().and_then(state::describe_wait);
-                stage.waits_for = what.or(Some("something else"));
+                own.waits_for = what.or(Some("something else"));
             }
             if is_huge && wait == ThreadWait::Is(ThreadState::Running) {
                 running.push(*pid);
@@ -130,31 +172,31 @@ pub fn sample_stage(
                 // run at the next sample.
                 moment.unsure = None;
                 threads.swap(0, place);
-                return strange;
+                return moment;
             }
         }
     }
     if is_huge {
         match chosen {
-            Some(_) => moment.add(stage.others.clone().unwrap_or_default()),
-            None => stage.others = Some(moment.clone()),
+            Some(_) => moment.add(own.others.clone().unwrap_or_default()),
+            None => own.others = Some(moment.clone()),
         }
         running.truncate(THREADS_PER_SAMPLE);
-        stage.running = running;
-        if !stage.running.is_empty() {
+        own.running = running;
+        if !own.running.is_empty() {
             (moment.state, moment.unsure) = (Some(ThreadState::Running), None);
-            return strange;
+            return moment;
         }
     }
     if turn.all > 0 {
-        stage.next_thread = turn.next();
+        own.next_thread = turn.next();
     }
     let count = stage.pids.len();
-    let some = (0..count.min(MAX_THREADS)).map(|nth| stage.pids[(stage.next_process + nth) % count]);
+    let some = (0..count.min(MAX_THREADS)).map(|nth| stage.pids[(own.next_process + nth) % count]);
     let some: Vec<u32> = some.collect();
     // The stage may be waiting, possibly through a pipe, for a process that was started after the last full scan.
     if let Some(ThreadState::Children | ThreadState::Other) = moment.state {
-        stage.next_process = (stage.next_process + some.len()) % count.max(1);
+        own.next_process = (own.next_process + some.len()) % count.max(1);
         let threads =
             |of: &WatchedProcess| of.threads.iter().take(MAX_THREADS).map(|thread| thread.id).collect::<Vec<_>>();
         let own = some.iter().filter_map(|pid| known.get(pid));
@@ -162,17 +204,16 @@ pub fn sample_stage(
         moment.state = new.or(moment.state);
     }
     if moment.state == Some(ThreadState::Lock) {
-        stage.next_process = (stage.next_process + some.len()) % count.max(1);
+        own.next_process = (own.next_process + some.len()) % count.max(1);
         let known = some.iter().filter_map(|pid| known.get(pid));
         let new = known.filter_map(|known| new_threads(stage, known, gone)).min();
-        // The time of new processes is not counted until the next scan finds them.
-        stage.changed |= new.is_some();
+        moment.has_new_threads = new.is_some();
         moment.state = new.or(moment.state);
     }
     if stage.hidden && moment.state.is_none() && moment.unsure.is_none() {
         moment.state = Some(ThreadState::Unknown);
     }
-    strange
+    moment
 }
 
 /// Whether at least two of these processes wait for file locks, and more wait than run.
@@ -185,13 +226,17 @@ pub fn is_queued(pids: &[u32]) -> bool {
 
 /// Whether a thread of a running stage waits for input, so that the stage could take more input. `None` if all of its
 /// threads run.
-pub fn is_hungry(stage: &mut WatchedStage, known: &mut BTreeMap<u32, WatchedProcess>) -> Option<bool> {
+pub fn is_hungry(
+    stage: &WatchedStage,
+    own: &mut StageStates,
+    known: &mut BTreeMap<u32, WatchedProcess>,
+) -> Option<bool> {
     let (mut hungry, mut count) = (false, 0);
     for pid in stage.pids.iter().take(MAX_THREADS) {
         let Some(WatchedProcess { ends, threads, .. }) = known.get_mut(pid) else { continue };
         for thread in threads.iter_mut().take(MAX_THREADS) {
             count += 1;
-            let wait = thread.wait(ends, &mut stage.uncounted);
+            let wait = thread.wait(ends, &mut own.uncounted);
             hungry |= matches!(wait, Some(ThreadWait::In(Some(pipe))) if stage.ins.contains(&pipe));
         }
     }
@@ -249,27 +294,28 @@ mod tests {
 
     #[test]
     fn all_threads_of_a_large_stage_have_their_turn() {
-        let mut stage = WatchedStage { threads_now: 1000, ..WatchedStage::default() };
+        let mut next = 0;
         let mut read = vec![0; 1000];
         for _ in 0..1000_usize.div_ceil(THREADS_PER_SAMPLE) {
-            let turn = Turn::of(&stage);
+            let turn = Turn::of(1000, next);
             read.iter_mut().enumerate().filter(|(nth, _)| turn.includes(*nth)).for_each(|(_, read)| *read += 1);
-            stage.next_thread = turn.next();
+            next = turn.next();
         }
         assert!(read.iter().all(|read| (1..=2).contains(read)));
-        let few = Turn::of(&WatchedStage { threads_now: 5, next_thread: 3, ..WatchedStage::default() });
+        let few = Turn::of(5, 3);
         assert!((0..7).all(|nth| few.includes(nth)), "also threads that were found meanwhile");
     }
 
     #[test]
     fn all_processes_of_a_huge_stage_have_their_turn() {
-        let mut stage = WatchedStage { pids: (1..=2000).collect(), ..WatchedStage::default() };
-        assert_eq!(stage.next_processes(32, 256), None, "all at first");
+        let pids: Vec<u32> = (1..=2000).collect();
+        let mut stage = StageStates::default();
+        assert_eq!(stage.next_processes(&pids, 32, 256), None, "all at first");
         (stage.others, stage.running) = (Some(Moment::default()), vec![7, 2000]);
         let mut seen = HashSet::new();
         let mut all = 0;
         for _ in 0..80 {
-            match stage.next_processes(32, 256) {
+            match stage.next_processes(&pids, 32, 256) {
                 Some(chosen) => {
                     assert!(chosen.len() <= 34 && chosen.starts_with(&[7, 2000]), "{chosen:?}");
                     seen.extend(chosen);

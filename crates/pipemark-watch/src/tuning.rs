@@ -57,11 +57,12 @@ impl CountedStage {
     /// Chooses the last stage that moves a relevant number of bytes; `None` if there is none. Bytes that a larger pipe
     /// merely holds have not arrived at that stage.
     fn choose(watcher: &Watcher, interval: &Interval) -> Option<CountedStage> {
-        let figures = PipelineFigures::of(&watcher.evidence(Timeline::default()), interval);
+        let evidence = watcher.evidence(Timeline::default());
+        let figures = PipelineFigures::of(&evidence, interval);
         let count = |place: usize, reads: bool| {
-            let (stage, counts) = (&watcher.pipeline.stages[place], &interval.stages[place]);
+            let (stage, counts) = (&evidence.stages[place], &interval.stages[place]);
             match reads {
-                true => counts.read.filter(|_| !stage.ins.is_empty()),
+                true => counts.read.filter(|_| stage.reads_pipe),
                 false => counts.wrote,
             }
             .filter(|_| !stage.uncounted)

@@ -10,6 +10,7 @@ use pipemark_causes::{environment, proof};
 use pipemark_proc::identity::found_by_shell;
 use pipemark_proc::process;
 use pipemark_proc::state::ThreadState;
+use pipemark_proc::table::ProcessTable;
 use pipemark_proc::thread::{ProcFile, Thread};
 use pipemark_profile::Profile;
 
@@ -20,11 +21,13 @@ use crate::pipeline::WatchedPipeline;
 use crate::pipeline::moment::Moment;
 use crate::pipeline::stage::WatchedStage;
 use crate::profiling::Profiling;
+use crate::program_details::ProgramDetails;
 use crate::scan::Scanner;
-use crate::states;
+use crate::states::{self, StageStates};
 use crate::subject::{SamplingOptions, Subject};
-use crate::waits::{Waits, socket_peers};
-use crate::{capacities, evidence, program_details};
+use crate::waits::Waits;
+use crate::waits::scene::WaitScene;
+use crate::{capacities, evidence};
 
 /// The time for which a pipeline of up to [`FEW_STAGES`] stages is sampled at the full rate.
 const AT_FULL_RATE: Duration = Duration::from_millis(500);
@@ -64,8 +67,13 @@ const LATE: u32 = 4;
 pub struct Watcher {
     pub(super) pipeline: WatchedPipeline,
     interval: Interval,
+    /// All processes of the machine, if the pipeline or another process is looked for among them.
+    table: ProcessTable,
     scanner: Scanner,
+    /// By place.
+    states: Vec<StageStates>,
     counters: Counters,
+    programs: ProgramDetails,
     waits: Waits,
     /// `None` if it wasn't asked for, or after it has ended.
     profiling: Option<Profiling>,
@@ -100,8 +108,11 @@ impl Watcher {
         let mut watcher = Watcher {
             pipeline: WatchedPipeline::new(subject, options, now),
             interval: Interval::default(),
+            table: ProcessTable::default(),
             scanner: Scanner::new(now),
+            states: Vec::new(),
             counters: Counters::new(),
+            programs: ProgramDetails::default(),
             waits: Waits::default(),
             profiling: None,
             profiles: BTreeMap::new(),
@@ -126,7 +137,7 @@ impl Watcher {
         watcher.budget = Budget::start(watcher.pipeline.stages.len());
         watcher.budget.note(PaidWork::Counters, watcher.interval_began, counters_cost);
         // What is known of a process of the pipeline takes about twice as much memory as its entry in the list.
-        let entries = watcher.pipeline.table.len() + watcher.pipeline.known.len() * 2;
+        let entries = watcher.table.len() + watcher.pipeline.known.len() * 2;
         watcher.budget.set_aside(FREEING * u32::try_from(entries).unwrap_or(u32::MAX));
         watcher.profiling = options.profile.then(Profiling::start);
         watcher
@@ -144,7 +155,7 @@ impl Watcher {
         if self.pipeline.is_alive() && now >= self.next_check {
             self.next_check = now + MAX_PAUSE;
             if !self.pipeline.has_process() {
-                self.scanner.scan_now(&mut self.pipeline, &mut self.budget, now);
+                self.scanner.scan_now(&mut self.pipeline, &mut self.table, &mut self.budget, now);
             }
         }
         self.pipeline.is_alive()
@@ -282,24 +293,29 @@ impl Watcher {
     fn read_states(&mut self) -> Vec<Moment> {
         let first = self.random_stage();
         let WatchedPipeline { stages, known, .. } = &mut self.pipeline;
-        let mut moments: Vec<Moment> = Vec::new();
-        moments.resize_with(stages.len(), Moment::default);
+        let mut moments = vec![Moment::default(); stages.len()];
+        self.states.resize_with(stages.len(), StageStates::default);
         let several = 3..=states::MAX_PROCESSES_FOR_LOCKS;
         // Each sample begins with a different stage, because sampling one stage may wake the next.
         for place in (first..stages.len()).chain(0..first) {
-            let (stage, moment) = (&mut stages[place], &mut moments[place]);
+            let (stage, own) = (&stages[place], &mut self.states[place]);
             if !stage.alive {
                 continue;
             }
-            self.scanner.strange |= states::sample_stage(stage, known, moment, false);
+            let mut moment = states::sample_stage(stage, own, known, false);
+            self.scanner.strange |= moment.strange;
+            if moment.has_new_threads {
+                self.counters.note_new_threads(place);
+            }
             let is_turn = |samples: u32| self.interval.samples.is_multiple_of(samples);
             if is_turn(SAMPLES_PER_HUNGER_CHECK) && moment.state == Some(ThreadState::Running) {
-                moment.hungry = states::is_hungry(stage, known);
+                moment.hungry = states::is_hungry(stage, own, known);
             }
             if is_turn(SAMPLES_PER_LOCK_CHECK) && several.contains(&stage.pids.len()) {
                 // Processes that have started since the last scan count too.
                 moment.queued = Some(states::is_queued(&process::family(stage.pids[0])));
             }
+            moments[place] = moment;
         }
         moments
     }
@@ -307,18 +323,19 @@ impl Watcher {
     /// Makes the first scan, and reads all counters. Returns the CPU time of reading the counters.
     fn scan_first(&mut self) -> Duration {
         let cpu = own_time();
-        self.scanner.scan_first(&mut self.pipeline, &mut self.budget);
+        self.scanner.scan_first(&mut self.pipeline, &mut self.table, &mut self.budget);
         let counting = own_time();
         self.counters.read(&mut self.pipeline, &mut self.interval, true);
         let counters_cost = own_time().saturating_sub(counting);
-        program_details::find_languages(&mut self.pipeline.stages, &self.interval, &mut self.budget);
-        socket_peers::find(&mut self.pipeline, &self.interval, &mut self.budget);
+        self.programs.find_languages(&self.pipeline.stages, &self.interval, &mut self.budget);
+        self.read_sockets();
         // The first sample would be expensive, because no thread has been read yet.
         let WatchedPipeline { stages, known, .. } = &mut self.pipeline;
-        for stage in stages.iter_mut().filter(|stage| stage.threads_now > MANY_THREADS) {
-            states::sample_stage(stage, known, &mut Moment::default(), true);
+        self.states.resize_with(stages.len(), StageStates::default);
+        for (stage, own) in stages.iter().zip(&mut self.states).filter(|(stage, _)| stage.threads_now > MANY_THREADS) {
+            states::sample_stage(stage, own, known, true);
         }
-        self.scanner.schedule_second(&self.pipeline, own_time().saturating_sub(cpu));
+        self.scanner.schedule_second(&self.pipeline, &self.table, own_time().saturating_sub(cpu));
         counters_cost
     }
 
@@ -326,7 +343,7 @@ impl Watcher {
         // The cost is measured as CPU time. With the elapsed time, waiting for a CPU on a busy machine would delay the
         // next scan, and a short pipeline would be missed.
         let (began, cpu, spent) = (Instant::now(), own_time(), self.budget.spent());
-        self.scanner.scan(&mut self.pipeline, &mut self.budget, began, cpu);
+        self.scanner.scan(&mut self.pipeline, &mut self.table, &mut self.budget, began, cpu);
         self.read_young(began);
         self.scanner.schedule(&self.pipeline, began, self.budget.spent().saturating_sub(spent));
     }
@@ -340,21 +357,37 @@ impl Watcher {
         {
             let spent = self.budget.spent();
             self.counters.read(&mut self.pipeline, &mut self.interval, false);
-            program_details::find_languages(&mut self.pipeline.stages, &self.interval, &mut self.budget);
-            if self.pipeline.stages.iter().any(|stage| young(stage) && stage.peer.is_none()) {
-                socket_peers::find(&mut self.pipeline, &self.interval, &mut self.budget);
+            self.programs.find_languages(&self.pipeline.stages, &self.interval, &mut self.budget);
+            let has_peer = |at: usize| self.waits.stages.get(at).is_some_and(|waits| waits.peer().is_some());
+            if self.pipeline.stages.iter().enumerate().any(|(at, stage)| young(stage) && !has_peer(at)) {
+                self.read_sockets();
             }
             self.counters_cost = self.budget.spent().saturating_sub(spent);
         }
     }
 
+    /// The observer of waits, and what it reads.
+    fn waits(&mut self) -> (&mut Waits, WaitScene<'_>) {
+        let (pipeline, interval, counters) = (&self.pipeline, &self.interval, &self.counters.stages[..]);
+        let (table, budget) = (&mut self.table, &mut self.budget);
+        (&mut self.waits, WaitScene { pipeline, interval, counters, table, budget })
+    }
+
+    fn read_sockets(&mut self) {
+        let (waits, mut scene) = self.waits();
+        waits.read_sockets(&mut scene);
+    }
+
     fn read_counters_and_waits(&mut self, now: Instant) {
         let spent = self.budget.spent();
         self.counters.read(&mut self.pipeline, &mut self.interval, true);
-        program_details::check_locales(&mut self.pipeline.stages, &mut self.budget);
-        program_details::find_languages(&mut self.pipeline.stages, &self.interval, &mut self.budget);
+        self.programs.check_locales(&self.pipeline.stages, &mut self.budget);
+        self.programs.find_languages(&self.pipeline.stages, &self.interval, &mut self.budget);
         let first = self.random_stage();
-        if self.waits.read(&mut self.pipeline, &self.interval, &mut self.budget, first) {
+        let (waits, mut scene) = self.waits();
+        let orphans = waits.read(&mut scene, first);
+        if !orphans.is_empty() {
+            self.pipeline.orphans.extend(orphans);
             self.scanner.rescan();
         }
         self.budget.note(PaidWork::Counters, now, self.budget.spent().saturating_sub(spent));
@@ -376,7 +409,7 @@ impl Watcher {
         let end = self.elapsed().as_secs_f64();
         let next = Interval { begin: end, ..Interval::default() };
         let mut closed = std::mem::replace(&mut self.interval, next);
-        self.pipeline.stages.iter_mut().for_each(|stage| stage.samples_counted = 0);
+        self.counters.begin_interval();
         closed.seconds = end - closed.begin;
         if let Some(profiling) = &mut self.profiling {
             profiling.choose(&self.pipeline, &closed);
@@ -422,9 +455,15 @@ impl Watcher {
     }
 
     fn stages(&self) -> Vec<StageEvidence> {
-        let stage = |(place, stage): (usize, &WatchedStage)| StageEvidence {
-            profile: self.profiles.get(&place).cloned(),
-            ..evidence::stage(stage)
+        let stage = |(place, stage): (usize, &WatchedStage)| {
+            let seen = evidence::StageObservations {
+                states: self.states.get(place),
+                counters: self.counters.stages.get(place),
+                program: self.programs.stages.get(place),
+                waits: self.waits.stages.get(place),
+                profile: self.profiles.get(&place),
+            };
+            evidence::stage(stage, &seen)
         };
         self.pipeline.stages.iter().enumerate().map(stage).collect()
     }

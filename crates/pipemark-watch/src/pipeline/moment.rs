@@ -15,6 +15,10 @@ pub struct Moment {
     /// Whether at least two of the stage's processes wait for file locks, and more wait than run; `None` if that wasn't
     /// checked.
     pub queued: Option<bool>,
+    /// Whether a thread waits for a descriptor that the last scan didn't find.
+    pub strange: bool,
+    /// Whether there are threads that the last scan didn't find. Their time isn't counted before the next one.
+    pub has_new_threads: bool,
 }
 
 impl Moment {

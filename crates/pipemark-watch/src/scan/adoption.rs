@@ -16,7 +16,7 @@ use rustix::thread::sched_getaffinity;
 use super::extent::ScanExtent;
 use crate::pipeline::WatchedPipeline;
 use crate::pipeline::pipe::WatchedPipe;
-use crate::pipeline::stage::{Totals, WatchedStage};
+use crate::pipeline::stage::WatchedStage;
 use crate::program_details;
 use crate::subject::Subject;
 
@@ -67,7 +67,7 @@ pub fn adopt(
         if known.threads.len() < count
             && let Some(&at) = stage_of.get(&pid)
         {
-            pipeline.stages[at].changed = true;
+            pipeline.stages[at].losses += 1;
         }
         let known_ids: BTreeSet<u32> = known.threads.iter().map(|thread| thread.id).collect();
         for &id in ids.difference(&known_ids) {
@@ -102,7 +102,8 @@ pub fn adopt(
     for (stage, &taken) in pipeline.stages.iter_mut().zip(&taken) {
         if !(stage.alive && taken) {
             // The next iteration of a shell loop starts a new process, whose counters start at 0.
-            (stage.since, stage.totals) = (now, Totals::default());
+            stage.since = now;
+            stage.restarts += 1;
         }
         stage.alive = taken;
     }
@@ -177,11 +178,11 @@ fn update(pipeline: &mut WatchedPipeline, place: usize, shape: &StageShape) {
         (stage.name, stage.command, stage.since) = (name, command, Some(Instant::now()));
         (stage.arguments, stage.variables) = (arguments, variables);
         stage.has_many_names = program_details::has_many_names(pid);
-        (stage.words, stage.collates, stage.locale_of) = (words, collates, Some(pid).filter(|_| collates));
-        (stage.language, stage.language_of, stage.low_priority) = (None, Some(pid), process::low_priority(pid));
+        (stage.words, stage.collates, stage.low_priority) = (words, collates, process::low_priority(pid));
+        (stage.programs, stage.naming_pid) = (stage.programs + 1, pid);
     }
     let stage = &mut pipeline.stages[place];
-    stage.others = None;
+    stage.updates += 1;
     let first = &pipeline.known[&shape.pids[0]].process;
     let threads = shape.pids.iter().filter_map(|pid| pipeline.known.get(pid)).map(|known| known.threads.len()).sum();
     stage.threads_now = threads;
@@ -191,7 +192,8 @@ fn update(pipeline: &mut WatchedPipeline, place: usize, shape: &StageShape) {
             .unwrap_or_default();
         // A process that became a separate stage took its CPU time with it.
         let now: HashSet<u32> = shape.pids.iter().copied().collect();
-        stage.changed |= stage.pids.iter().any(|pid| !now.contains(pid) && !pipeline.known.contains_key(pid));
+        let lost = stage.pids.iter().any(|pid| !now.contains(pid) && !pipeline.known.contains_key(pid));
+        stage.losses += u32::from(lost);
         stage.pids.clone_from(&shape.pids);
     }
     // A process may move to another group after it has started.
@@ -201,9 +203,7 @@ fn update(pipeline: &mut WatchedPipeline, place: usize, shape: &StageShape) {
     if known.is_none() {
         pipeline.groups.push((name, ControlGroups::of_process(first.files_of)));
     }
-    if stage.group != group {
-        (stage.group, stage.totals.throttled) = (group, None);
-    }
+    stage.group = group;
     stage.processes = stage.processes.max(shape.pids.len());
     stage.threads = stage.threads.max(threads);
     stage.ins.clone_from(&shape.ins);

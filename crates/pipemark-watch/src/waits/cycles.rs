@@ -2,15 +2,15 @@
 
 use std::time::Duration;
 
-use pipemark_causes::causes::deadlock::{WaitingProcess, cycle};
 use pipemark_causes::evidence::{FileLock, WaitCycle};
-use pipemark_causes::interval::{Interval, StageCounts};
+use pipemark_causes::interval::StageCounts;
+use pipemark_causes::wait_graph::{WaitingProcess, cycle};
 use pipemark_proc::call::{self, opened_fifo};
 use pipemark_proc::locks::Locks;
 use pipemark_proc::process::{self, Direction, PipeEnd, Process};
 use pipemark_proc::state::{Descriptors, ThreadState};
 
-use crate::budget::Budget;
+use super::scene::WaitScene;
 use crate::pipeline::WatchedPipeline;
 use crate::subject::Subject;
 
@@ -31,7 +31,8 @@ pub struct CycleSearch {
 
 impl CycleSearch {
     /// Looks for a cycle at the end of an interval.
-    pub fn find(&mut self, pipeline: &WatchedPipeline, interval: &Interval, budget: &mut Budget) {
+    pub fn find(&mut self, scene: &mut WaitScene<'_>) {
+        let WaitScene { pipeline, interval, .. } = *scene;
         // A stage that sleeps goes on by itself.
         const WORK: [ThreadState; 5] =
             [ThreadState::Running, ThreadState::Disk, ThreadState::Network, ThreadState::Terminal, ThreadState::Sleep];
@@ -45,7 +46,7 @@ impl CycleSearch {
             return;
         }
         let threads: usize = pipeline.known.values().map(|known| 1 + known.threads.len()).sum();
-        if !budget.affords(PER_THREAD * u32::try_from(threads).unwrap_or(u32::MAX)) {
+        if !scene.budget.affords(PER_THREAD * u32::try_from(threads).unwrap_or(u32::MAX)) {
             return;
         }
         // An exiting process no longer shows what it waited for, so the earlier result is kept.

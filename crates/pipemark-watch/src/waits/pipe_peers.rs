@@ -3,25 +3,32 @@
 use std::collections::{BTreeSet, HashSet};
 
 use pipemark_causes::PeerFigures;
-use pipemark_causes::interval::Interval;
 use pipemark_proc::process::{Direction, PipeId, Process};
 use pipemark_proc::state::ThreadState;
 
-use crate::budget::Budget;
+use super::scene::WaitScene;
 use crate::pipeline::WatchedPipeline;
-use crate::pipeline::stage::share_of;
 use crate::search;
 use crate::subject::Subject;
 
 /// The other end of a pipe is searched for if a stage waits for it in at least this share of an interval's samples.
 const MIN_WAITS: f64 = 0.3;
 
-/// Looks for processes outside the pipeline at the other ends of pipes and FIFOs that a stage waits for. Returns
-/// whether one of them is an orphan of the command, which belongs to the pipeline.
-pub fn find(pipeline: &mut WatchedPipeline, interval: &Interval, budget: &mut Budget) -> bool {
-    /// The maximum number of searches per stage.
-    const MAX_SEARCHES: u32 = 3;
-    let share = |place: usize, state: ThreadState| share_of(interval, place, &[state]);
+/// What a search has found.
+#[derive(Debug, Default)]
+pub struct PipePeers {
+    /// For each place that was searched for: a process outside the pipeline at the other end of the stage's pipe, or `None`
+    /// if there is none.
+    pub peers: Vec<(usize, Option<PeerFigures>)>,
+    /// Orphans of the command, which belong to the pipeline, with their start times.
+    pub orphans: Vec<(u32, u64)>,
+}
+
+/// Looks for processes outside the pipeline at the other ends of pipes and FIFOs that a stage waits for. `is_searched`
+/// says for which stages that isn't needed.
+pub fn find(scene: &mut WaitScene<'_>, is_searched: impl Fn(usize) -> bool) -> PipePeers {
+    let pipeline = scene.pipeline;
+    let share = |place: usize, state: ThreadState| scene.share(place, &[state]);
     // Processes that were lost are searched for too.
     let known = |pid: &u32| pipeline.known.contains_key(pid);
     let own: BTreeSet<u32> =
@@ -36,7 +43,7 @@ pub fn find(pipeline: &mut WatchedPipeline, interval: &Interval, budget: &mut Bu
             [Direction::Out, Direction::In]
         };
         let waits = starved.max(share(at, ThreadState::Blocked)) >= MIN_WAITS;
-        if !stage.alive || !waits || stage.peer.is_some() || stage.searches >= MAX_SEARCHES {
+        if !stage.alive || !waits || is_searched(at) {
             continue;
         }
         let ends = stage.pids.iter().filter_map(|pid| pipeline.known.get(pid)?.process.ends.as_ref()).flatten();
@@ -46,41 +53,36 @@ pub fn find(pipeline: &mut WatchedPipeline, interval: &Interval, budget: &mut Bu
             wanted.push((at, outer, directions));
         }
     }
+    let mut found = PipePeers::default();
     // Without a list of all processes, the search continues at the end of a later interval.
-    if wanted.is_empty() || !search::refresh(&mut pipeline.table, budget) {
-        return false;
+    if wanted.is_empty() || !search::refresh(scene.table, scene.budget) {
+        return found;
     }
-    let mut found = Vec::new();
+    let table = &*scene.table;
     for (at, outer, directions) in wanted {
-        let holder = |pipe: &PipeId| {
-            Some((*pipe, pipeline.table.holder_of_pipe(*pipe, directions[1], |pid| own.contains(&pid))?))
-        };
-        found.push((at, outer.iter().find_map(holder), directions[0] == Direction::Out));
-    }
-    let mut finds_orphan = false;
-    for (at, holder, sends) in found {
+        let holder =
+            |pipe: &PipeId| Some((*pipe, table.holder_of_pipe(*pipe, directions[1], |pid| own.contains(&pid))?));
+        let holder = outer.iter().find_map(holder);
         if let Some((pipe, (pid, _))) = holder
             && let Some(start) = orphan_start(pipeline, pid, pipe)
         {
-            pipeline.orphans.insert(pid, start);
-            finds_orphan = true;
+            found.orphans.push((pid, start));
             continue;
         }
         // A process that has started since the last pass may be found at the end of a later interval.
-        if holder.is_none() && !pipeline.table.is_complete() {
+        if holder.is_none() && !table.is_complete() {
             continue;
         }
-        let stage = &mut pipeline.stages[at];
-        stage.searches += 1;
-        stage.peer = holder.map(|(_, (pid, name))| PeerFigures {
+        let peer = holder.map(|(_, (pid, name))| PeerFigures {
             name: pipemark_model::neutral(&name),
             pid: Some(pid),
             pipe: true,
-            sends,
+            sends: directions[0] == Direction::Out,
             ..PeerFigures::default()
         });
+        found.peers.push((at, peer));
     }
-    finds_orphan
+    found
 }
 
 /// The start time of a process that holds this pipe; `None` unless the process is an orphan of the command that

@@ -5,16 +5,15 @@ use std::net::SocketAddr;
 use std::time::Instant;
 
 use pipemark_causes::PeerFigures;
-use pipemark_causes::interval::Interval;
 use pipemark_proc::connections::{self, SocketState};
 use pipemark_proc::process::{self, Direction};
 use pipemark_proc::state::ThreadState;
 use pipemark_proc::watched::WatchedProcess;
 
-use crate::budget::{Budget, PaidWork, own_time};
-use crate::pipeline::WatchedPipeline;
-use crate::pipeline::arrivals::{SocketArrivals, SocketWait};
-use crate::pipeline::stage::{WatchedStage, share_of};
+use super::arrivals::SocketArrivals;
+use super::scene::WaitScene;
+use crate::budget::{PaidWork, own_time};
+use crate::pipeline::stage::WatchedStage;
 use crate::search;
 
 /// The other end of a socket is searched for if a stage waits for it in at least this share of an interval's samples.
@@ -22,10 +21,25 @@ const MIN_WAITS: f64 = 0.3;
 /// The maximum number of processes of a stage, and of threads of each, that are read.
 const MAX_PROCESSES: usize = 32;
 
-/// Looks for the other ends of sockets that stages wait for. Also called within an interval, because a pipeline may
-/// end before its first interval does.
-pub fn find(pipeline: &mut WatchedPipeline, interval: &Interval, budget: &mut Budget) {
-    let waits = |place: usize| share_of(interval, place, &[ThreadState::Network, ThreadState::Other]) >= MIN_WAITS;
+/// What was observed of the sockets of a stage.
+#[derive(Debug, Clone, Default)]
+pub struct StageSockets {
+    /// The other end of the socket that the stage waits for; `None` if it waits for none.
+    pub peer: Option<PeerFigures>,
+    /// Whether the stage waits for clients to connect.
+    pub listens: bool,
+    /// What the socket has received since the stage's last write.
+    pub arrived: SocketArrivals,
+    /// The inode of the socket, and its state when first read.
+    inode: u64,
+    first: SocketState,
+}
+
+/// Looks for the other ends of sockets that stages wait for. Returns what was observed of those, by place, with what had
+/// been observed `before`. Also called within an interval, because a pipeline may end before its first interval does.
+pub fn find(scene: &mut WaitScene<'_>, before: impl Fn(usize) -> StageSockets) -> Vec<(usize, StageSockets)> {
+    let pipeline = scene.pipeline;
+    let waits = |place: usize| scene.share(place, &[ThreadState::Network, ThreadState::Other]) >= MIN_WAITS;
     let places = (0..pipeline.stages.len()).filter(|&at| pipeline.stages[at].alive && waits(at));
     let waiting: Vec<(usize, Vec<(u64, bool)>)> = places
         .map(|at| (at, sockets_of(&pipeline.stages[at], &pipeline.known)))
@@ -33,13 +47,15 @@ pub fn find(pipeline: &mut WatchedPipeline, interval: &Interval, budget: &mut Bu
         .collect();
     let began = Instant::now();
     // Reading all sockets of a busy server takes milliseconds.
+    let budget = &mut *scene.budget;
     let is_cheap = budget.last_cost(PaidWork::Sockets) <= budget.portion() / 10;
     if waiting.is_empty() || !is_cheap && !budget.allows(PaidWork::Sockets, None, began) {
-        return;
+        return Vec::new();
     }
     let cpu = own_time();
     let sockets = connections::all_sockets(true);
     budget.note(PaidWork::Sockets, began, own_time().saturating_sub(cpu));
+    let mut observed = Vec::new();
     for (at, found) in waiting {
         let own: BTreeSet<u64> = own_sockets(&pipeline.stages[at], &pipeline.known);
         let leads = |inode: u64| sockets.get(&inode).filter(|state| state.peer.is_none_or(|peer| !own.contains(&peer)));
@@ -47,29 +63,22 @@ pub fn find(pipeline: &mut WatchedPipeline, interval: &Interval, budget: &mut Bu
         let listens = |state: &SocketState| state.tcp.as_ref().is_some_and(|tcp| tcp.remote.port() == 0);
         // If the stage also holds a socket's peer, the socket only wakes the stage itself.
         let mut known = found.iter().filter_map(|&(inode, sends)| Some((inode, sends, leads(inode)?)));
-        if known.clone().all(|(_, _, state)| listens(state)) && known.clone().next().is_some() {
-            pipeline.stages[at].waits_for = Some("clients to connect");
+        let mut stage = before(at);
+        stage.listens |= known.clone().all(|(_, _, state)| listens(state)) && known.clone().next().is_some();
+        if let Some((inode, sends, state)) = known.find(|(_, _, state)| !listens(state)) {
+            if stage.inode != inode {
+                stage = StageSockets { inode, first: state.clone(), listens: stage.listens, ..StageSockets::default() };
+            }
+            let is_unknown = stage.peer.as_ref().is_none_or(|peer| peer.pid.is_none());
+            let other = state.peer.filter(|_| is_unknown && search::refresh(scene.table, scene.budget));
+            let holder = other.and_then(|peer| scene.table.holder_of_socket(peer));
+            let received = state.tcp.as_ref().map_or(0, |tcp| tcp.received.saturating_sub(state.receive_queue));
+            stage.arrived.note(scene.silent_since(at), received);
+            stage.peer = Some(peer(state, &stage.first, sends, stage.peer.take(), holder));
         }
-        let found = known.find(|(_, _, state)| !listens(state));
-        let Some((inode, sends, state)) = found else { continue };
-        let mut holder = None;
-        let stage = &mut pipeline.stages[at];
-        if stage.socket.inode != inode {
-            stage.socket = SocketWait { inode, first: state.clone(), arrived: SocketArrivals::default() };
-            stage.peer = None;
-        }
-        if stage.peer.as_ref().is_none_or(|peer| peer.pid.is_none()) {
-            holder = state
-                .peer
-                .filter(|_| search::refresh(&mut pipeline.table, budget))
-                .and_then(|peer| pipeline.table.holder_of_socket(peer));
-        }
-        let stage = &mut pipeline.stages[at];
-        let received = state.tcp.as_ref().map_or(0, |tcp| tcp.received.saturating_sub(state.receive_queue));
-        stage.socket.arrived.note(stage.silent_since, received);
-        let before = stage.peer.take();
-        stage.peer = Some(peer(state, &stage.socket.first, sends, before, holder));
+        observed.push((at, stage));
     }
+    observed
 }
 
 /// The sockets that a stage was last observed waiting for. For each, `true` if the stage waits to send. Sockets with

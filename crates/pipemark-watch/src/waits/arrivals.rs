@@ -2,18 +2,6 @@
 
 use std::time::Instant;
 
-use pipemark_proc::connections::SocketState;
-
-/// Observations of the sockets that a stage waits for.
-#[derive(Debug, Clone, Default)]
-pub struct SocketWait {
-    pub inode: u64,
-    /// The socket's state when first read.
-    pub first: SocketState,
-    /// What the stage has received since its last write.
-    pub arrived: SocketArrivals,
-}
-
 /// What a TCP socket has received since the stage's last write. The kernel doesn't count bytes that a stage gets by recv
 /// calls.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
