@@ -17,6 +17,7 @@ use crate::judge;
 use crate::model::{is_work_of_children, working_share};
 use crate::pipe_figures::PipeFigures;
 use crate::programs;
+use crate::report::Quality;
 use crate::stage_figures::StageFigures;
 
 /// The name of a stage, followed by its number if other stages have the same name.
@@ -130,11 +131,11 @@ pub fn text(scene: &Scene, found: &Hypothesis) -> String {
         }
         Cause::Outside(_) => outside(figures, stage, found.explains),
         Cause::UnseenInput => format!(
-            "The input holds the pipeline back: {own} waits {} of the time for data from a pipe whose writer is not visible.",
+            "The input may hold the pipeline back: {own} waits {} of the time for data from a pipe whose writer is not visible.",
             percent(found.explains)
         ),
         Cause::UnseenOutput => format!(
-            "The reader of the output holds the pipeline back: {own} waits {} of the time for room in a pipe whose reader is not visible.",
+            "The reader of the output may hold the pipeline back: {own} waits {} of the time for room in a pipe whose reader is not visible.",
             percent(found.explains)
         ),
         Cause::Held(kind) => held(figures, stage, kind),
@@ -229,7 +230,7 @@ pub fn text(scene: &Scene, found: &Hypothesis) -> String {
                 ),
             }
         }
-        Cause::Peer(role) => socket(figures, stage, role),
+        Cause::Peer(role) => socket(figures, stage, role, found.quality),
         Cause::Activity(_) => slow_stage(scene, stage, found),
         Cause::Work(kind) => {
             let kinds = stage.profile.iter().flat_map(|profile| &profile.kinds);
@@ -308,11 +309,12 @@ fn held(figures: &PipelineFigures, stage: &StageFigures, kind: HeldKind) -> Stri
     }
 }
 
-fn socket(figures: &PipelineFigures, stage: &StageFigures, role: PeerRole) -> String {
+fn socket(figures: &PipelineFigures, stage: &StageFigures, role: PeerRole, quality: Quality) -> String {
     let peer = stage.peer.clone().unwrap_or_default();
     let (name, share, who) = (name(figures, stage.number), percent(stage.network + stage.other), describe_peer(&peer));
+    let likely = if quality == Quality::Proved { "" } else { ", probably" };
     if role == PeerRole::NameServer {
-        return format!("{name} waits {share} of the time for answers from {who}.");
+        return format!("{name} waits {share} of the time{likely} for answers from {who}.");
     }
     let by = match (peer.tcp, peer.udp) {
         (true, _) => "TCP",
@@ -320,7 +322,7 @@ fn socket(figures: &PipelineFigures, stage: &StageFigures, role: PeerRole) -> St
         _ => "a Unix socket",
     };
     let what = if peer::sends(figures, stage, &peer) { "accept its data" } else { "send data" };
-    let mut text = format!("{name} waits {share} of the time for {who} to {what} over {by}.");
+    let mut text = format!("{name} waits {share} of the time{likely} for {who} to {what} over {by}.");
     match (peer::limited(peer.window_limited), peer::limited(peer.buffer_limited)) {
         (Some(share), _) => text.push_str(&format!(
             " For {} of that time, the receiver's window limited TCP: the receiver is slow.",

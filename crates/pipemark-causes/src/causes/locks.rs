@@ -58,7 +58,7 @@ fn sentence_on_queue(scene: &Scene, found: &Hypothesis) -> String {
 
 fn sentence_on_lock(scene: &Scene, found: &Hypothesis) -> String {
     let stage = scene.stage(found);
-    let (own, share) = (scene.figures.name_of(stage.number), percent(stage.lock + stage.sleep));
+    let (own, share) = (scene.figures.name_of(stage.number), percent(stage.lock));
     let (path, pid, holder) = stage.locked_by.clone().unwrap_or_default();
     format!("{own} waits {share} of the time for a lock on {path}, which {holder} (PID {pid}) holds.")
 }

@@ -46,7 +46,11 @@ pub fn assess(scene: &Scene) -> Vec<Hypothesis> {
         };
         let gain = Some(scene.model.without_share(stage, share));
         let explains = (share / stage.busy.max(0.01)).min(1.0);
-        let quality = if peer.pid.is_some() { Quality::Proved } else { Quality::Measured };
+        // The kernel names the other end of a connection. Which of its sockets a stage waits for is known only while it
+        // waits in a call for the network; other waits may be for something else.
+        let waits = if remote { stage.network } else { share };
+        let is_named = remote || peer.pid.is_some();
+        let quality = if is_named && waits >= MIN_WAITS { Quality::Proved } else { Quality::Inferred };
         Some(Hypothesis { explains, gain, ..Hypothesis::of_stage(Cause::Peer(role), stage.number, quality) })
     };
     scene.model.order.iter().filter_map(of_stage).collect()

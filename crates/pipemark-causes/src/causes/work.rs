@@ -85,7 +85,9 @@ pub fn bound(figures: &PipelineFigures, model: &Model, stage: &StageFigures) -> 
     let is_hidden = alternate || hides(stage) || next.is_some_and(|next| hides(next) || unclear(next) || alike(next));
     // A stage that is busy isn't waiting for this stage. So `busy` counts here, with the time that this stage causes,
     // which the needs leave out.
-    let all_wait = others().all(|other| busy(other) <= MOSTLY_WAITING);
+    // What a stage does unseen may be work.
+    let may_work = |other: &StageFigures| busy(other).max(other.unknown_share() * other.present);
+    let all_wait = others().all(|other| may_work(other) <= MOSTLY_WAITING);
     let idle = all_wait && next.is_none_or(|next| needs(next) < busy(stage) / MAX_BOUND);
     (bound.filter(|_| !is_hidden), next.map(|next| next.number), idle)
 }

@@ -3,7 +3,7 @@ use crate::cause::Activity;
 use crate::causes::work::activities;
 use crate::evidence::{MachineLimits, PeerFigures};
 use crate::pipe_figures::PipeFigures;
-use crate::report::Certainty;
+use crate::report::{Certainty, Quality};
 use crate::stage_figures::StageFigures;
 
 /// A stage that computes, is starved and is blocked for these shares of the time, in per cent.
@@ -660,4 +660,33 @@ fn of_two_pipelines_each_has_its_own_figures() {
         [(1, 1, 2), (2, 2, 3)]
     );
     assert_eq!((only.stages[0].number, name(&only, 1).as_str()), (1, "perl (stage 3)"));
+}
+
+/// The recorded pipelines, with the names of their files.
+fn recordings() -> impl Iterator<Item = (String, crate::PipelineEvidence)> {
+    let directory = std::fs::read_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/real/traces")).unwrap();
+    let paths = directory.map(|entry| entry.unwrap().path());
+    let traces = paths.filter(|path| path.extension().is_some_and(|end| end == "trace"));
+    traces.map(|path| {
+        let evidence = crate::trace::read(&mut std::fs::File::open(&path).unwrap()).unwrap();
+        (path.display().to_string(), evidence)
+    })
+}
+
+#[test]
+fn what_is_expensive_to_say_wrong_is_proved_or_said_to_be_possible() {
+    let mut claims = [0, 0];
+    for (path, evidence) in recordings() {
+        let verdict = crate::report::PipelineReport::of(&evidence).verdict;
+        for found in &verdict.hypotheses {
+            let is_expensive = ["peer:", "deadlock:", "waiting for a file lock", "input", "output"]
+                .iter()
+                .any(|cause| found.cause == *cause || cause.ends_with(':') && found.cause.starts_with(cause));
+            let is_possible = ["probably", " may "].iter().any(|word| found.text.contains(word));
+            assert!(!is_expensive || found.quality == Quality::Proved || is_possible, "{path}: {}", found.text);
+            claims[usize::from(is_possible)] += usize::from(is_expensive);
+        }
+    }
+    println!("{claims:?} claims are proved, and possible");
+    assert!(claims.iter().all(|&count| count > 0), "{claims:?}");
 }
