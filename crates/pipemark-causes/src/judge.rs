@@ -13,19 +13,26 @@ use crate::report::{Certainty, Quality};
 use crate::stage_figures::StageFigures;
 
 /// A cause that explains at least this share of its place's time is preferred to a less specific one.
+/// Multiplied by 2 it changes 26 of 118 recorded verdicts (bench/thresholds.py).
 pub const EXPLAINS: f64 = 0.8;
 /// A stage that is busy for more than this share of the time is not held back by bursts.
+/// Multiplied by 0.5 it changes 7, by 0.8 it changes 2 of 118 recorded verdicts (bench/thresholds.py).
 pub const BUSY: f64 = 0.85;
 /// The minimum number of samples that distinguish stages that are nearly equally busy.
+/// Multiplied by 0.5 to 2 it changes none of 118 recorded verdicts (bench/thresholds.py).
 const FEW_SAMPLES: u32 = 60;
 /// If the busiest stage is busy for more than this share, a faster stage may gain more than a larger pipe.
+/// Multiplied by 1.25 it changes 1, by 2 it changes 1 of 118 recorded verdicts (bench/thresholds.py).
 const MOSTLY_BUSY: f64 = 0.70;
 /// A buffer for bursts gains at most the inverse of the busiest stage's busy share: 1.3 times at this share.
+/// Multiplied by 0.5 it changes 5, by 0.8 it changes 2, by 1.25 it changes 1, by 2 it changes 1 of 118 recorded verdicts (bench/thresholds.py).
 const TOO_BUSY_FOR_A_BUFFER: f64 = 0.77;
 /// Both a faster stage and a larger pipe are named if their gains differ by less than this.
+/// Multiplied by 2 it changes 1 of 118 recorded verdicts (bench/thresholds.py).
 const EITHER: f64 = 0.05;
 /// The minimum number of samples in which each end must wait, for a verdict on the pipe. With few samples, `BOTH_WAIT`
 /// alone would accept two.
+/// Multiplied by 0.5 to 2 it changes none of 118 recorded verdicts (bench/thresholds.py).
 const MIN_WAITS: f64 = 10.0;
 
 /// A rule of precedence: its causes come before all others that follow, if the condition holds.
@@ -237,6 +244,7 @@ fn too_close(scene: &Scene) -> Option<Hypothesis> {
 /// How two stages are alike.
 pub fn alike(figures: &PipelineFigures, first: &StageFigures, second: &StageFigures) -> Option<bool> {
     /// Stages that work for less than this share of the time are not compared by their work.
+    /// No recorded verdict depends on it (bench/thresholds.py).
     const MIN_WORK: f64 = 0.25;
     let apart = working_share(first) - working_share(second) > 2.0 * BALANCED;
     let busy_alike = !apart && busy(first) - busy(second) <= BALANCED;

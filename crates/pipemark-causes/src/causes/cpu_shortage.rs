@@ -9,8 +9,10 @@ use crate::report::Quality;
 use crate::stage_figures::StageFigures;
 
 /// Stages are short of CPUs if they need more than this multiple of the CPUs that they may use.
+/// Multiplied by 1.25 it changes 1, by 2 it changes 1 of 118 recorded verdicts (bench/thresholds.py).
 const CPUS_WANTED: f64 = 1.25;
 /// A stage competes for CPUs if it runs or waits for a CPU for at least this share of the time.
+/// Multiplied by 0.5 to 2 it changes none of 118 recorded verdicts (bench/thresholds.py).
 const RUNS: f64 = 0.15;
 
 /// A CPU limit, other programs, or too few CPUs.
@@ -47,10 +49,13 @@ pub struct OthersCpus {
 /// The CPUs that other programs use; `None` unless the stages mostly wait for one.
 pub fn others_cpus(figures: &PipelineFigures) -> Option<OthersCpus> {
     /// The minimum number of CPUs that the stages wait for.
+    /// Multiplied by 0.5 to 2 it changes none of 118 recorded verdicts (bench/thresholds.py).
     const WAITED: f64 = 0.5;
     /// The minimum ratio of the CPUs that the stages wait for to the CPUs that they use.
+    /// Multiplied by 0.5 to 2 it changes none of 118 recorded verdicts (bench/thresholds.py).
     const MORE: f64 = 2.0;
     /// The minimum share of all CPUs that other programs use.
+    /// No recorded verdict depends on it (bench/thresholds.py).
     const OTHERS: f64 = 0.5;
     let sum = |of: fn(&StageFigures) -> Option<f64>| {
         figures.stages.iter().filter_map(|stage| Some(of(stage)? * stage.present)).sum::<f64>()
@@ -86,10 +91,13 @@ pub fn cpus_wanted(figures: &PipelineFigures) -> Option<(usize, f64)> {
 /// The number of stages that run the same program side by side and use all CPUs, that program, and the number of CPUs.
 pub fn copies(figures: &PipelineFigures) -> Option<(usize, &str, usize)> {
     /// The minimum number of CPUs that a copy uses.
+    /// Multiplied by 0.5 to 2 it changes none of 118 recorded verdicts (bench/thresholds.py).
     const MIN_CPUS: f64 = 0.5;
     /// The minimum share of all CPUs that the copies use.
+    /// Multiplied by 0.5 to 2 it changes none of 118 recorded verdicts (bench/thresholds.py).
     const MIN_SHARE: f64 = 0.75;
     /// The minimum share of all CPUs that all stages use or wait for.
+    /// Multiplied by 0.5 to 2 it changes none of 118 recorded verdicts (bench/thresholds.py).
     const MIN_WANTED: f64 = 0.95;
     let wanted = |stage: &StageFigures| stage.cpu_wait.unwrap_or(0.0) * stage.present;
     let used = |stage: &StageFigures| stage.cpu.unwrap_or(stage.computing) * stage.present;
@@ -124,6 +132,7 @@ fn feeds(figures: &PipelineFigures, from: usize, to: usize) -> bool {
 /// Whether stages that share CPUs gain more if each has a CPU of its own than if one of them needs half the CPU time.
 fn more_cpus_gain_most(stages: &[&StageFigures], cpus: f64) -> bool {
     /// The minimum ratio of the gain from more CPUs to the gain from a faster stage.
+    /// Multiplied by 1.25 it changes 1, by 2 it changes 1 of 118 recorded verdicts (bench/thresholds.py).
     const CLEARLY: f64 = 1.15;
     let used = |stage: &StageFigures| stage.cpu.unwrap_or(stage.computing) * stage.present;
     // The share of time for which a stage would be busy if each of its threads had a CPU.

@@ -8,8 +8,10 @@ use crate::report::{Quality, VerdictKind};
 use crate::stage_figures::StageFigures;
 
 /// The minimum share of time for which the processes of a stage wait for each other's lock.
+/// Multiplied by 0.5 to 2 it changes none of 118 recorded verdicts (bench/thresholds.py).
 const MIN_QUEUED: f64 = 0.4;
 /// The minimum share of time for which a stage waits for a lock.
+/// Multiplied by 0.5 to 2 it changes none of 118 recorded verdicts (bench/thresholds.py).
 const MIN_LOCKED: f64 = 0.5;
 
 /// The processes of a stage wait for each other's file lock.

@@ -7,25 +7,33 @@ use crate::stage_figures::StageFigures;
 
 /// From this number of starts per second, starting processes counts as the stage's work. With fewer starts, each
 /// process also does something else.
+/// Multiplied by 0.5 to 2 it changes none of 118 recorded verdicts (bench/thresholds.py).
 const MIN_STARTS: f64 = 20.0;
 /// The maximum CPU time in seconds of a process that does little but start and exit. An interpreter takes 5 to 20 ms to
 /// start.
+/// Multiplied by 0.5 to 2 it changes none of 118 recorded verdicts (bench/thresholds.py).
 const MAX_CPU: f64 = 0.03;
 /// The maximum CPU time in seconds per page fault of a process that does little but start. Starting causes page faults,
 /// which take about 10 µs each. A process that also works takes more time per fault.
+/// Multiplied by 1.25 it changes 1, by 2 it changes 1 of 118 recorded verdicts (bench/thresholds.py).
 const MAX_CPU_PER_FAULT: f64 = 25e-6;
 /// The minimum share of a stage's CPU time that the started processes use.
+/// Multiplied by 0.5 to 2 it changes none of 118 recorded verdicts (bench/thresholds.py).
 const MIN_SHARE: f64 = 0.3;
 /// The minimum share of its busy time for which such a stage works. A stage whose processes mostly sleep or wait works
 /// less.
+/// Multiplied by 0.5 to 2 it changes none of 118 recorded verdicts (bench/thresholds.py).
 const MIN_WORK: f64 = 0.4;
 
 /// A process above [`MAX_CPU`] or [`MAX_CPU_PER_FAULT`] still counts as one that does little but start, if it reads and
 /// writes at most this number of bytes. An interpreter reads 10 to 250 KiB at its start.
+/// Multiplied by 0.5 to 2 it changes none of 118 recorded verdicts (bench/thresholds.py).
 const MAX_BYTES: f64 = 320.0 * 1024.0;
 /// The maximum number of bytes per second of CPU time of such a process. A compressor with so little input moves more.
+/// Multiplied by 0.5 to 2 it changes none of 118 recorded verdicts (bench/thresholds.py).
 const MAX_BYTES_PER_SECOND: f64 = 14e6;
 /// The maximum CPU time in seconds of such a process. jq takes 20 ms to start, and Java 50 ms.
+/// Multiplied by 0.5 to 2 it changes none of 118 recorded verdicts (bench/thresholds.py).
 const MAX_CPU_OF_FEW_BYTES: f64 = 0.1;
 
 /// A stage that mostly starts processes.
