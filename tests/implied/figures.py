@@ -6,6 +6,7 @@ repeated here."""
 import re
 from math import isfinite, sqrt
 
+GIB = 2**30
 BINARY = {"B": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40}
 TIMES = {"ns": 1, "µs": 1e3, "ms": 1e6, "s": 1e9, "min": 60e9, "h": 3600e9}
 LETTERS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}

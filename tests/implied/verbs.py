@@ -2,7 +2,7 @@
 
 import re
 
-from documents import Sentence
+from sentence import Sentence
 from figures import NUMBER, TIME, TIMES, differ, estimate, is_printed
 
 
