@@ -3,10 +3,11 @@
 
     bench/sentences.py [--pipemark PROGRAM] [--count 60] [--seed N] [--verb NAME]
 
-Runs the verbs once, with short budgets (about three minutes). Prints each sentence that is drawn, and why it isn't true
+Runs the verbs once, with short budgets (about three minutes). Draws equally many of each verb, as far as there are. Prints each sentence that is drawn, and why it isn't true
 if it isn't. Ends with 1 if one isn't true. The checks are in tests/implied, which shares no code with the program."""
 
 import argparse
+import collections
 import json
 import os
 import random
@@ -20,6 +21,7 @@ sys.path.insert(0, os.path.join(ROOT, "tests", "implied"))
 
 import documents  # noqa: E402
 import verbs  # noqa: E402
+import why as why_sentences  # noqa: E402
 
 options = argparse.ArgumentParser(description=__doc__.splitlines()[0])
 options.add_argument("--pipemark", default=os.path.join(ROOT, "target", "release", "pipemark"))
@@ -49,7 +51,8 @@ def run(*words, json_to=None):
         raise RuntimeError(f"{' '.join(words)}: {done.stderr}")
     with open(path, encoding="utf-8") as file:
         result = json.load(file)
-    return done.stdout, result
+    # The standard output of `why` is the pipeline's.
+    return done.stderr if words[0] == "why" else done.stdout, result
 
 
 def of_document(*words):
@@ -91,12 +94,19 @@ def all_sentences():
     yield "ab", lambda: ab("gzip -1c {0}", "gzip -1c {0}", words)
     yield "ab", lambda: ab("gzip -1c {0}", "gzip -3c {0}", words, "gzip -6c {0}")
     yield "ab", lambda: ab("true", "cat /dev/null", words)
+    yield "ab", lambda: catch("sort {0}", "sort {0} {0}", words)
+    yield "ab", lambda: catch("sort {0}", "sort {0}", words)
     yield "compare", lambda: compare("--block", "4k,64k")
     yield "compare", lambda: compare("--link", "pipe,shm")
     for pipeline in PIPELINES:
         yield "why", lambda pipeline=pipeline: why(pipeline.format(words))
     yield "tune", lambda: tune(f"zcat {words}.gz | sort | uniq -c")
     yield "tune", lambda: tune(f"cat {words} | grep -v 99 | gzip -6")
+    yield "tune", lambda: tune(f"cat {words} | cut -d' ' -f1 | sort -n | uniq | wc -l")
+    yield "relay", lambda: of_bytes("relay", ["--stats"], words)
+    yield "relay", lambda: of_bytes("relay", ["--stats", "--method", "read-write"], words)
+    yield "lines", lambda: of_bytes("lines", ["upper", "--stats"], words)
+    yield "sink", lambda: of_bytes("sink", [], words)
 
 
 PIPELINES = [
@@ -115,6 +125,19 @@ def ab(one, other, words, *more):
     return verbs.of_ab(result, text)
 
 
+def catch(one, other, words):
+    commands = [command.format(words) for command in (one, other)]
+    text, result = run("ab", "--catch", "30%", "--budget", "12s", "--ignore-output", "--", *commands)
+    return verbs.of_ab(result, text)
+
+
+def of_bytes(verb, words, path):
+    with open(path, "rb") as file:
+        call = [options.pipemark, verb, *words]
+        done = subprocess.run(call, stdin=file, capture_output=True, env=ENVIRONMENT, timeout=60, check=True)
+    return verbs.of_bytes(verb, (done.stderr if words else done.stdout).decode())
+
+
 def compare(*words):
     paths = [os.path.join(scratch.name, name) for name in ("base.json", "new.json")]
     for path in paths:
@@ -125,7 +148,7 @@ def compare(*words):
 
 def why(pipeline):
     text, result = run("why", pipeline)
-    return verbs.of_why(result, text)
+    return why_sentences.of_why(result, text)
 
 
 def tune(pipeline):
@@ -145,7 +168,14 @@ for verb, sentences in all_sentences():
         print(f"{verb}: {len(own)} sentences", file=sys.stderr, flush=True)
         found += own
 dice = random.Random(options.seed)
-drawn = dice.sample(found, min(options.count, len(found)))
+shuffled = dice.sample(found, len(found))
+# The first of each verb, then the second of each, and so on.
+before = collections.Counter()
+order = {}
+for sentence in shuffled:
+    order[id(sentence)] = before[sentence.verb]
+    before[sentence.verb] += 1
+drawn = sorted(shuffled, key=lambda sentence: order[id(sentence)])[: options.count]
 for sentence in drawn:
     print(f"{'true ' if not sentence.faults else 'FALSE'} {sentence.verb} ({sentence.kind}): {sentence.text}")
     for fault in sentence.faults:

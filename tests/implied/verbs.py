@@ -1,9 +1,9 @@
-"""The sentences of ab, compare, why, tune and claims, recomputed from the result in JSON and from the tables in the text."""
+"""The sentences of ab, compare, tune, claims and of verbs that pass on bytes, recomputed from the result in JSON and from the tables in the text."""
 
 import re
 
 from sentence import Sentence
-from figures import NUMBER, TIME, TIMES, differ, estimate, is_printed
+from figures import BINARY, NUMBER, RATE, TIME, TIMES, differ, estimate, is_printed, printed
 
 
 def flat(text):
@@ -104,6 +104,59 @@ def of_ab(result, text):
                 sentence.require(
                     any(is_printed(number, end, TIMES[unit]) for end in ends), f"nothing is {number} {unit}"
                 )
+    return sentences + of_catch(result, by_label)
+
+
+def of_catch(result, by_label):
+    """What --catch decides follows from the interval of the change."""
+    catch = result.get("catch")
+    if not catch:
+        return []
+    sentence = Sentence("ab", "catch", catch["sentence"])
+    shown = re.search(r"([+-][\d.]+) % \(([+-]?[\d.]+) … ([+-]?[\d.]+) %\); limit ([\d.]+) %", catch["sentence"])
+    [new] = [one for label, one in by_label.items() if label != result["reference"]]
+    own = new.json["figures"][catch["by"]]["comparison"]
+    if shown:
+        ends = own["change"], own["judged_low"], own["judged_high"], catch["limit"]
+        for number, value in zip(shown.groups(), ends):
+            # From 100 on, percentages have no digits behind the point.
+            right = is_printed(number.lstrip("+-"), abs(value) * 100)
+            sentence.require(right and (value < 0) == number.startswith("-") or abs(value) < 5e-4, f"{value:.4g}")
+    limit, threshold, same = catch["limit"], result["criterion"]["threshold"], result["criterion"]["same_within"]
+    sentence.require(abs(threshold - limit * 2 / 3) < 1e-9 and abs(same - limit * 5 / 6) < 1e-9, "other thresholds")
+    if own["judged_low"] is not None and catch["by"] == "time":
+        caught, passed = own["judged_low"] > threshold, own["judged_high"] < same
+        right = {"caught": caught, "passed": passed and not caught, "undecided": not caught and not passed}
+        sentence.require(right[catch["answer"]], f"{own['judged_low']:.3f} to {own['judged_high']:.3f}")
+    sentence.require(catch["sentence"].lower().startswith(catch["answer"]), catch["answer"])
+    return [sentence]
+
+
+# --- relay, sink, lines ----------------------------------------------------------------------------------------------
+
+
+def of_bytes(verb, text):
+    """A number of bytes, the time that they took, and the rate, which is their quotient."""
+    words, sentences = flat(text), []
+    for line in text.splitlines():
+        count = re.search(r"(?:in: )?(\d+) bytes", line)
+        time, rate = re.search(rf"(?:in |time: ){TIME}", words), re.search(RATE, words)
+        if not count or not time or not rate or sentences:
+            continue
+        sentence = Sentence(verb, "rate", flat(line))
+        low, high = printed(time.group(1), TIMES[time.group(2)] / 1e9)
+        slowest, fastest = printed(rate.group(1), BINARY[rate.group(2)])
+        own = int(count.group(1)) / high, int(count.group(1)) / max(low, 1e-12)
+        sentence.require(own[0] <= fastest * 1.001 and slowest <= own[1] * 1.001, f"{own[0]:.4g} to {own[1]:.4g} B/s")
+        sentences.append(sentence)
+    for count, calls, size, unit in re.findall(r"(\d+) bytes in (\d+) reads of ([\d.]+) (B|KiB|MiB)", words):
+        sentence = Sentence(verb, "mean", f"{count} bytes in {calls} reads of {size} {unit}")
+        sentence.require(is_printed(size, int(count) / int(calls), BINARY[unit]), f"{int(count) / int(calls):.4g}")
+        sentences.append(sentence)
+    for count, size, unit in re.findall(r"\((\d+) bytes, ([\d.]+) (KiB|MiB|GiB),", words):
+        sentence = Sentence(verb, "size", f"{count} bytes, {size} {unit}")
+        sentence.require(is_printed(size, int(count), BINARY[unit]), f"{int(count) / BINARY[unit]:.4g} {unit}")
+        sentences.append(sentence)
     return sentences
 
 
@@ -147,90 +200,6 @@ def of_compare(result, text):
                     -result["same_within"] <= low and high <= result["same_within"], "the interval is wider"
                 )
         sentences.append(sentence)
-    return sentences
-
-
-# --- why -------------------------------------------------------------------------------------------------------------
-
-
-def of_why(report, text):
-    stages = {one["name"]: one for one in report["stages"]}
-    words, sentences = flat(report["verdict"]["text"]), []
-    rows = {}
-    header = next((line for line in text.splitlines() if line.startswith("stage ")), "")
-    headings = re.findall(r"\S+", header)[1:]
-    for line in text.splitlines():
-        row = re.match(r"(\d+) (\S+)(?: ×\d+)?(?: ◀)?\s{2,}(.*)$", line)
-        if row and headings:
-            cells = re.findall(rf"–|{NUMBER} (?:[KMGT]iB/s|B/s|%)|[\d.]+(?:Ki|[kM])?", row.group(3))
-            rows[row.group(2)] = dict(zip(headings, cells))
-
-    def add(kind, found):
-        sentence = Sentence("why", kind, found)
-        sentences.append(sentence)
-        return sentence
-
-    names = "|".join(re.escape(name) for name in stages)
-    found = re.search(rf"({names}) holds the pipeline back: computing \((\d+) % of one CPU", words)
-    if found:
-        sentence = add("computing", found.group(0))
-        cpu = stages[found.group(1)]["cpu"] * 100
-        sentence.require(is_printed(found.group(2), cpu), f"{cpu:.1f} % of a CPU")
-        shown = rows.get(found.group(1), {}).get("CPU")
-        sentence.require(shown in (None, f"{found.group(2)} %"), f"the table says {shown}")
-    found = re.search(
-        rf"({names}) (reads|writes) ({NUMBER}) (bytes?|KiB) per call \(({NUMBER})( [kM])? calls/s(?: in all)?\)", words
-    )
-    if found:
-        sentence = add("calls", found.group(0))
-        name, verb, count, unit, rate, letter = found.groups()
-        stage = stages[name]
-        mean = stage["bytes_per_read" if verb == "reads" else "bytes_per_write"]
-        sentence.require(is_printed(count, mean, 1024 if unit == "KiB" else 1) or mean < 1, f"{mean:.4g} bytes")
-        calls = (stage["reads_per_second"] or 0) + (stage["writes_per_second"] or 0)
-        sentence.require(is_printed(rate, calls, {" k": 1e3, " M": 1e6}.get(letter, 1)), f"{calls:.4g} calls/s")
-    if "All other stages wait for it nearly all the time" in words:
-        sentence = add("others wait", "All other stages wait for it nearly all the time.")
-        for number, one in enumerate(report["stages"], 1):
-            if number != report["verdict"]["stage"]:
-                waits = one["starved"] + one["blocked"] + one["unknown"]
-                sentence.require(waits >= 0.8 or one["present"] < 0.2, f"{one['name']} waits {waits:.0%}")
-    found = re.search(rf"at most ([\d.]+) times as fast; then ({names})", words)
-    if found:
-        sentence = add("bound", found.group(0))
-        first, second = report["stages"][report["verdict"]["stage"] - 1], stages[found.group(2)]
-        share = [one["busy"] * one["present"] for one in (first, second)]
-        most = share[0] / max(share[1], 1e-9)
-        sentence.require(float(found.group(1)) >= 1, "less than once")
-        sentence.require(float(found.group(1)) <= most * 1.35 + 0.3, f"the busy shares have the ratio {most:.2f}")
-    for name, busy in re.findall(rf"({names}) \(busy (\d+) %", words):
-        sentence = add("busy", f"{name} (busy {busy} %)")
-        shown = rows.get(name, {}).get("busy")
-        sentence.require(shown in (None, f"{busy} %"), f"the table says {shown}")
-    pipes = re.search(
-        rf"from ({names}) to ({names}).*?(?:waits for room|writer waits for room) (\d+) % of the time", words
-    )
-    if pipes:
-        sentence = add("pipe", pipes.group(0))
-        numbers = {one["name"]: one["number"] for one in report["stages"]}
-        own = [
-            one
-            for one in report["pipes"]
-            if [one["from"], one["to"]] == [numbers[pipes.group(1)], numbers[pipes.group(2)]]
-        ]
-        sentence.require(
-            own and is_printed(pipes.group(3), own[0]["writer_waits"] * 100), "the table has another share"
-        )
-    shares = (
-        [int(one) for one in re.findall(r"(\d+) % [a-z]", re.sub(r".*Of its CPU time:", "", words))]
-        if "Of its CPU time" in words
-        else []
-    )
-    if shares:
-        sentence = add("kinds of work", "Of its CPU time: " + words.split("Of its CPU time: ")[1].split(". ")[0])
-        stage = report["stages"][report["verdict"]["stage"] - 1]
-        known = [round(kind["share"] * 100) for kind in (stage.get("profile") or {}).get("kinds", [])]
-        sentence.require(shares[0] in known, f"{known}")
     return sentences
 
 

@@ -11,7 +11,8 @@
     tests/real/run.py --time --update   the same, and write the medians into the cases' files
     tests/real/run.py --traces DIR      also keep a trace of what `why` saw of each case
     tests/real/run.py --replay DIR      judge by the traces in DIR, without running the cases; print verdicts that differ from
-                                        DIR/verdicts.json, and with --strict fail if one that was right isn't any more
+                                        DIR/verdicts.json and sentences that their tables don't imply, and with --strict
+                                        fail if there are such sentences or if a right verdict isn't right any more
     tests/real/run.py --replay DIR --update  write DIR/verdicts.json anew
 
 PIPEMARK names the binary (default: target/release/pipemark). Cases are in *.toml; README.md explains the fields."""
@@ -37,6 +38,11 @@ import tempfile
 import time
 import tomllib
 from pathlib import Path
+
+sys.dont_write_bytecode = True
+sys.path.append(str(Path(__file__).resolve().parent.parent / "implied"))
+
+import why  # noqa: E402
 
 REAL = Path(__file__).resolve().parent
 ROOT = REAL.parent.parent
@@ -554,13 +560,19 @@ def replay_cases(cases, binary, directory):
                 row |= {"result": "skipped", "detail": "no trace"}
             else:
                 row["case"] = trace.name.removesuffix(".trace")
-                done = subprocess.run(
-                    [binary, "why", "--replay", trace, "--json", "-"], capture_output=True, text=True
-                )
-                if done.returncode:
+                with tempfile.TemporaryDirectory() as scratch:
+                    file = Path(scratch, "report.json")
+                    call = [binary, "why", "--replay", trace, "--json", file]
+                    done = subprocess.run(call, capture_output=True, text=True)
+                    report = None if done.returncode else json.loads(file.read_text())
+                if report is None:
                     row |= {"result": "none", "detail": done.stderr.strip()}
                 else:
-                    row |= judged(case, json.loads(done.stdout))
+                    sentences = why.of_why(report, done.stdout)
+                    row |= judged(case, report) | {
+                        "sentences": len(sentences),
+                        "untrue": [f"{one.text}: {'; '.join(one.faults)}" for one in sentences if one.faults],
+                    }
             rows.append(row)
     return rows
 
@@ -577,7 +589,8 @@ def expectation(row):
 
 
 def compare_replays(rows, file, write, strict):
-    """Prints the verdicts that changed. Returns 1 if one that was right isn't any more, with strict."""
+    """Prints the verdicts that changed, and the sentences that their tables don't imply. Returns 1 with strict, if there
+    are such sentences or if a verdict that was right isn't any more."""
     now = {row["case"]: expectation(row) for row in rows if row["result"] != "skipped"}
     before = json.loads(file.read_text()) if file.exists() else {}
     lost = 0
@@ -589,8 +602,11 @@ def compare_replays(rows, file, write, strict):
     if write:
         lines = [f"{json.dumps(name)}: {json.dumps(now[name], ensure_ascii=False)}" for name in sorted(now)]
         file.write_text("{\n" + ",\n".join(lines) + "\n}\n")
+    untrue = [f"{row['case']}: {one}" for row in rows for one in row.get("untrue", [])]
+    print(*untrue, sep="\n", end="\n" if untrue else "")
+    print(f"{sum(row.get('sentences', 0) for row in rows)} sentences, {len(untrue)} not implied", file=sys.stderr)
     print(ranges(rows), file=sys.stderr)
-    return int(strict and lost > 0)
+    return int(strict and (lost > 0 or bool(untrue)))
 
 
 def ranges(rows):

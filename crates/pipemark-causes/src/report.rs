@@ -141,6 +141,7 @@ pub struct HypothesisRecord {
     /// The share of its place's time that the cause explains, from 0 to 1.
     pub explains: f64,
     pub quality: Quality,
+    /// What the verdict would say if this were the bottleneck.
     pub text: String,
     /// Why it wasn't chosen; null for the chosen one.
     pub why_not: Option<String>,

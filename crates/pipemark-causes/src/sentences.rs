@@ -384,7 +384,9 @@ fn slow_stage(scene: &Scene, stage: &StageFigures, found: &Hypothesis) -> String
         text.push_str(&format!(" That stage existed for only {} of the time.", percent(stage.present)));
     }
     let (bound, next, idle) = work::bound(figures, &scene.model, stage);
-    match (bound.or(found.bound), next) {
+    // Of a stage that mostly waits, or that is faster than the next one, a bound says nothing.
+    let is_slow = |bound: &f64| *bound >= 1.0 && stage.busy * stage.present > work::MOSTLY_WAITING;
+    match (bound.or(found.bound).filter(is_slow), next) {
         (Some(bound), Some(next)) => text.push_str(&format!(
             " A faster {own} makes the pipeline at most {bound:.1} times as fast; then {} is the bottleneck.",
             name(figures, next)

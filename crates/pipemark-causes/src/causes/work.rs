@@ -16,7 +16,7 @@ use crate::stage_figures::StageFigures;
 pub const ALSO: f64 = 0.2;
 /// A stage with at most this busy share waits nearly all the time.
 /// Multiplied by 0.5 to 2 it changes none of 118 recorded verdicts (bench/thresholds.py).
-const MOSTLY_WAITING: f64 = 0.1;
+pub const MOSTLY_WAITING: f64 = 0.1;
 /// A stage that waits for a CPU for more than this share of the time gets faster when other stages use less CPU time.
 /// Multiplied by 0.5 to 2 it changes none of 118 recorded verdicts (bench/thresholds.py).
 const CPU_SHORT: f64 = 0.1;
@@ -87,10 +87,10 @@ pub fn bound(figures: &PipelineFigures, model: &Model, stage: &StageFigures) -> 
     let alternate =
         small_pipe::bursting(figures).is_some_and(|(pipe, _)| pipe.to == stage.number || pipe.from == stage.number);
     let is_hidden = alternate || hides(stage) || next.is_some_and(|next| hides(next) || unclear(next) || alike(next));
-    // A stage that is busy isn't waiting for this stage. So `busy` counts here, with the time that this stage causes,
-    // which the needs leave out.
-    // What a stage does unseen may be work.
-    let may_work = |other: &StageFigures| busy(other).max(other.unknown_share() * other.present);
+    // A stage that is busy isn't waiting for this stage. So the share in the table counts here, with the time that this
+    // stage causes, which the needs leave out. What a stage does unseen may be work.
+    let may_work =
+        |other: &StageFigures| busy(other).max(other.unknown_share() * other.present).max(other.busy * other.present);
     let all_wait = others().all(|other| may_work(other) <= MOSTLY_WAITING);
     let idle = all_wait && next.is_none_or(|next| needs(next) < busy(stage) / MAX_BOUND);
     (bound.filter(|_| !is_hidden), next.map(|next| next.number), idle)

@@ -80,6 +80,16 @@ fn the_busiest_stage_is_the_bottleneck_and_the_next_bounds_the_gain() {
 }
 
 #[test]
+fn no_stage_makes_the_pipeline_slower_by_being_faster() {
+    let found = verdict(&line(vec![stage(1, 20, 0, 80), stage(2, 98, 1, 1), stage(3, 49, 51, 0), stage(4, 2, 98, 0)]));
+    let of = |number| found.hypotheses.iter().find(|one| one.stage == Some(number)).map(|one| one.text.as_str());
+    assert!(of(2).unwrap().contains("at most 2.8 times"), "{:?}", found.hypotheses);
+    for number in [1, 3, 4] {
+        assert!(of(number).is_some_and(|text| !text.contains("at most")), "{:?}", of(number));
+    }
+}
+
+#[test]
 fn the_reason_of_a_stage_is_its_wait() {
     let mut slow = stage(2, 95, 5, 0);
     (slow.computing, slow.sleep) = (0.02, 0.93);
