@@ -16,7 +16,8 @@ const MIN_LOAD: f64 = 0.1;
 /// The maximum load by other processes that is ignored, in ticks of 10 ms. The kernel counts CPU time of processes and
 /// of CPUs in different ways, so small differences mean nothing.
 const IGNORED_LOAD_TICKS: u64 = 10;
-/// CPU pressure before the start is reported if it is above this, in per cent.
+/// CPU pressure before the start is reported if it is above this, in per cent. `bench/pressure.py` measures from which
+/// level on results change.
 pub(crate) const CPU_PRESSURE: f64 = 5.0;
 /// The minimum throttling by the control group that is reported, as a percentage of the time.
 const MIN_THROTTLED: f64 = 1.0;
