@@ -17,7 +17,8 @@ OPTION = re.compile(r"^ {1,7}(-{1,2}\w.*?)(?: {2,}\S.*)?$")
 def options(text):
     for line in text.splitlines():
         if found := OPTION.match(line):
-            yield re.sub(r"\.\.\.|[<>]", "", found[1]).strip()
+            # An optional value is a form of its own.
+            yield re.sub(r"\.\.\.|[<>]|\[=.*?\]", "", found[1]).strip()
 
 
 def main():

@@ -52,9 +52,15 @@ mod tests {
     use std::fs;
     use std::path::Path;
 
-    use clap::ValueEnum;
+    use clap::{Command, ValueEnum};
 
     use crate::cli::command;
+    use crate::cli::dialect::tests::man_section;
+
+    /// The command line with all that man pages tell. They leave out the text of options that -h doesn't list.
+    fn told_in_full(command: Command) -> Command {
+        command.mut_args(|arg| arg.hide_short_help(false)).mut_subcommands(told_in_full)
+    }
 
     /// The files of the directories `completions` and `man`, by path, as the command line requires them.
     fn files() -> BTreeMap<String, String> {
@@ -66,8 +72,13 @@ mod tests {
             clap_complete::generate_to(*shell, &mut command(), "pipemark", directory.path().join("completions"))
                 .unwrap();
         }
-        clap_mangen::generate_to(command(), directory.path().join("man")).unwrap();
+        clap_mangen::generate_to(told_in_full(command()), directory.path().join("man")).unwrap();
         let mut files = read(directory.path());
+        for verb in command().get_subcommands() {
+            if let Some(section) = man_section(verb.get_name()) {
+                files.get_mut(&format!("man/pipemark-{}.1", verb.get_name())).unwrap().push_str(&section);
+            }
+        }
         let page = files.get_mut("man/pipemark.1").unwrap();
         page.push_str(&format!(".SH LICENSE\n{}\n", env!("CARGO_PKG_LICENSE")));
         let repository = env!("CARGO_PKG_REPOSITORY");

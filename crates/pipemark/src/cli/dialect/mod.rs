@@ -3,15 +3,15 @@
 
 mod tables;
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 
 use pipemark_console::ExitError;
 
-use tables::Meaning::{If, Is, Nothing, Scan, Step, Use};
-use tables::{CLASHES, ForeignOption, ForeignProgram, HYPERFINE, MBUFFER, MBUFFER_ONLY, PV};
+use tables::Meaning::{If, Is, Nothing, Scan, Step, Unless, Use};
+use tables::{CLASHES, ForeignOption, ForeignProgram, HYPERFINE, MBUFFER, MBUFFER_ONLY, PV, ValueKind};
 
 fn dialects(verb: &OsStr, words: &[OsString]) -> &'static [ForeignProgram] {
     const OF_PV: [ForeignProgram; 2] = [PV, MBUFFER_ONLY];
@@ -100,6 +100,8 @@ impl Translation<'_> {
         let next = value.map(OsStr::from_bytes).or_else(|| self.rest.as_slice().first().map(OsString::as_os_str));
         // An own option of the same name may have another unit: pv's --interval is in seconds.
         let is_foreign = |option: &ForeignOption| match option.meaning {
+            Unless(kind, _) if option.values == 0 => value.is_some() && kind.matches(OsStr::new("")),
+            Unless(kind, _) => next.is_some_and(|value| kind.matches(value)),
             If(kind, ..) => own(name).is_none() || next.is_some_and(|value| kind.matches(value)),
             _ => own(name).is_none(),
         };
@@ -124,8 +126,12 @@ impl Translation<'_> {
             let (name, behind) = (&letters[at..=at], &letters[at + 1..]);
             let found = self.find(name);
             // An own option whose letter another program uses too: hyperfine's -P has three values.
-            let is_own = own(name)
-                .filter(|_| !matches!(found, Some((_, option)) if option.meaning == Scan && self.is_scan(behind)));
+            let is_own = own(name).filter(|_| match found.map(|(_, option)| option.meaning) {
+                Some(Scan) => !self.is_scan(behind),
+                Some(Unless(ValueKind::Any, _)) => !behind.starts_with(b"="),
+                Some(Unless(kind, _)) => !self.value(behind).is_some_and(|value| kind.matches(value)),
+                _ => true,
+            });
             match (is_own, found) {
                 (Some(true), _) => {
                     self.done.push(OsString::from_vec([b"-", &letters[at..]].concat()));
@@ -163,11 +169,15 @@ impl Translation<'_> {
         self.rest.as_slice().first().is_some_and(|word| word == "json" || word == "text")
     }
 
+    /// The value of a letter: what is behind it in its word, or the next word.
+    fn value<'v>(&'v self, behind: &'v [u8]) -> Option<&'v OsStr> {
+        let next = self.rest.as_slice().first().map(OsString::as_os_str);
+        if behind.is_empty() { next } else { Some(OsStr::from_bytes(behind)) }
+    }
+
     /// Whether the values that follow are those of a range: a name without `=`.
     fn is_scan(&self, behind: &[u8]) -> bool {
-        let next = self.rest.as_slice().first().map(|word| word.as_bytes());
-        let name = if behind.is_empty() { next } else { Some(behind) };
-        name.is_some_and(|name| !name.contains(&b'='))
+        self.value(behind).is_some_and(|name| !name.as_bytes().contains(&b'='))
     }
 
     fn replace(
@@ -179,7 +189,7 @@ impl Translation<'_> {
     ) -> Result<(), ExitError> {
         let says = |sentence: &str| ExitError::usage(format_args!("{program}'s {typed}: {sentence}"));
         // Before its values are taken: some options of this kind take one, and some don't.
-        if let Use(sentence) = option.meaning {
+        if let Use(sentence) | Unless(_, sentence) = option.meaning {
             return Err(says(sentence));
         }
         let mut values: Vec<OsString> = value.map(OsStr::to_owned).into_iter().collect();
@@ -191,7 +201,7 @@ impl Translation<'_> {
         match option.meaning {
             Is(words) => words.iter().for_each(|word| self.push(word, &values)),
             If(kind, words, _) if kind.matches(&values[0]) => words.iter().for_each(|word| self.push(word, &values)),
-            If(.., sentence) | Use(sentence) => return Err(says(sentence)),
+            If(.., sentence) | Use(sentence) | Unless(_, sentence) => return Err(says(sentence)),
             Nothing => {}
             Scan => self.push("--parameter={1}={2}..{3}", &values),
             Step => self.step = values.pop(),

@@ -4,8 +4,8 @@ use std::ffi::OsStr;
 
 use pipemark_model::ByteSize;
 
-use Meaning::{If, Is, Nothing, Scan, Step, Use};
-use ValueKind::{Number, Size, WithUnit};
+use Meaning::{If, Is, Nothing, Scan, Step, Unless, Use};
+use ValueKind::{Any, Assignments, NoShell, Number, Size, WithUnit};
 
 /// What becomes of an option.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -18,6 +18,8 @@ pub(super) enum Meaning {
     Nothing,
     /// An error, which says this.
     Use(&'static str),
+    /// An own option of the same name, except that this is an error with a value of this kind.
+    Unless(ValueKind, &'static str),
     /// hyperfine's range NAME MIN MAX, and its step.
     Scan,
     Step,
@@ -30,6 +32,12 @@ pub(super) enum ValueKind {
     /// Anything but a number.
     WithUnit,
     Size,
+    /// Anything but a shell that `ab` runs.
+    NoShell,
+    /// Several assignments, or one with quotes, as hyperfine 2 splits them.
+    Assignments,
+    /// Any value of an option that takes none in pipemark.
+    Any,
 }
 
 impl ValueKind {
@@ -40,6 +48,17 @@ impl ValueKind {
             Number => is_number,
             WithUnit => !is_number,
             Size => text.parse::<ByteSize>().is_ok(),
+            NoShell => !["none", "sh", "bash"].contains(&text),
+            Assignments => {
+                let is_name = |name: &str| {
+                    let is_letter = |letter: char| letter == '_' || letter.is_ascii_alphanumeric();
+                    name.chars().all(is_letter) && name.starts_with(|first: char| !first.is_ascii_digit())
+                };
+                let assigns = |word: &str| word.split_once('=').is_some_and(|(name, _)| is_name(name));
+                let value = text.split_once('=').map_or("", |(_, value)| value);
+                value.starts_with(['"', '\'']) || text.split_whitespace().skip(1).any(assigns)
+            }
+            Any => true,
         }
     }
 }
@@ -75,6 +94,21 @@ pub(super) const HYPERFINE: ForeignProgram = ForeignProgram {
         option(&["C"], 1, Is(&["--conclude={}"])),
         option(&["c"], 1, Is(&["--cleanup={}"])),
         option(&["N"], 0, Is(&["--shell=none"])),
+        option(
+            &["S", "shell"],
+            1,
+            Unless(
+                NoShell,
+                "ab runs commands by sh, which is hyperfine 2's -S, by bash or by none; for another shell, put it in \
+                 the command, as in --shell none \"zsh -c '…'\"",
+            ),
+        ),
+        option(&["env"], 1, Unless(Assignments, "use --env NAME=VALUE for each variable, without quotes in the value")),
+        option(
+            &["i", "ignore-failure"],
+            0,
+            Unless(Any, "-i ignores all nonzero exit codes; to ignore some, put '|| test $? = CODE' in the command"),
+        ),
         option(&["command-name"], 1, Is(&["--name={}"])),
         option(&["export-json"], 1, Is(&["--hyperfine-json={}"])),
         option(&["export-markdown"], 1, Is(&["--markdown={}"])),
@@ -102,7 +136,6 @@ pub(super) const HYPERFINE: ForeignProgram = ForeignProgram {
             Use("outputs are read to compare them, or with --ignore-output only counted; in the command, use >FILE"),
         ),
         option(&["reference-name"], 1, Use("use --name for each command")),
-        option(&["metrics"], 1, Use("the table has memory and CPU time too; --by FIGURE ranks by one of them")),
     ],
 };
 

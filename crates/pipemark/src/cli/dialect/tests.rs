@@ -24,6 +24,8 @@ fn options_with_the_same_meaning_are_replaced() {
         ("ab -P n=1,2 a", "ab -P n=1,2 a"),
         ("ab -p x -s y -c z --export-json f a", "ab --prepare=x --setup=y --cleanup=z --hyperfine-json=f a"),
         ("ab -iN a", "ab -i --shell=none a"),
+        ("ab -S sh a", "ab -S sh a"),
+        ("ab -i --shell=bash --env A=1 a", "ab -i --shell=bash --env A=1 a"),
         ("ab a -- -N", "ab a -- -N"),
         ("relay -pterb", "relay --progress=text"),
         ("relay -qL 20m", "relay --limit=20m"),
@@ -41,6 +43,37 @@ fn options_with_the_same_meaning_are_replaced() {
     ] {
         assert_eq!(translated(typed).as_deref(), Ok(ours), "{typed}");
     }
+}
+
+/// The section of a man page on the options of other programs that a verb understands; `None` if it understands none.
+pub(in crate::cli) fn man_section(verb: &str) -> Option<String> {
+    let programs: &[ForeignProgram] = match verb {
+        "ab" => &[HYPERFINE],
+        "relay" => &[PV, MBUFFER_ONLY],
+        _ => return None,
+    };
+    let mut text = format!(".SH \"OPTIONS OF {}\"\n", programs[0].program.to_uppercase());
+    if let [first, second] = programs {
+        text = format!(".SH \"OPTIONS OF {} AND {}\"\n", first.program, second.program).to_uppercase();
+    }
+    text.push_str(
+        "These are accepted too. Any other option of such a program is an error that says what to use instead.\n",
+    );
+    let roff = |text: &str| text.replace('-', "\\-").replace('\'', "\\(aq");
+    for option in programs.iter().flat_map(|program| program.options) {
+        let ours = match option.meaning {
+            Is(words) | If(_, words, _) => words.join(" ").replace("{1}={2}", "NAME=VALUES").replace("{}", "VALUE"),
+            Scan => "--parameter=NAME=MIN..MAX".to_owned(),
+            Step => "--parameter=NAME=MIN..MAX:VALUE".to_owned(),
+            Nothing => "no effect".to_owned(),
+            Use(_) | Unless(..) => continue,
+        };
+        let dashed = |name: &&str| if name.len() == 1 { format!("-{name}") } else { format!("--{name}") };
+        let names: Vec<String> =
+            option.names.iter().map(dashed).map(|name| format!("\\fB{}\\fR", roff(&name))).collect();
+        text.push_str(&format!(".TP\n{}\n{}\n", names.join(", "), roff(&ours)));
+    }
+    Some(text)
 }
 
 /// What becomes of an option of another program: these words of pipemark, or an error that contains this.
@@ -61,6 +94,8 @@ const OF_HYPERFINE: &[(&str, &str, ExpectedTranslation)] = &[
     ("-P", "n 1 3", Words("--parameter=n=1..3")),
     ("-D", "2 -P n 1 3", Words("--parameter=n=1..3:2")),
     ("-L", "n 1,2", Words("--parameter=n=1,2")),
+    ("-C", "x", Words("--conclude=x")),
+    ("-S", "", Error("hyperfine 2's -S")),
     ("-N", "", Words("--shell=none")),
     ("--style", "full", Error("NO_COLOR")),
     ("--sort", "mean-time", Error("order of the commands")),
@@ -244,11 +279,34 @@ fn the_documentation_names_every_option_of_the_manuals() {
     }
 }
 
+/// hyperfine 2 splits a value of --env into several assignments; ab doesn't.
+#[test]
+fn values_that_mean_something_else_are_errors() {
+    for (value, is_error) in [
+        ("A=1", false),
+        ("A=1 B=2", true),
+        ("A=", false),
+        ("CFLAGS=-O3 -DB=2", false),
+        ("CFLAGS='-O3'", true),
+        ("A=a=b", false),
+    ] {
+        let words = ["pipemark", "ab", "--env", value, "true"].map(OsString::from).to_vec();
+        let own = own_options("ab");
+        assert_eq!(translate(words, &|name| own.get(name).copied()).is_err(), is_error, "{value}");
+    }
+}
+
 #[test]
 fn other_options_are_errors_that_translate() {
     for (typed, sentence) in [
         ("ab --min-runs 5 a", "hyperfine's --min-runs: use --runs N"),
         ("ab --export-csv f a", "hyperfine's --export-csv: use --csv"),
+        ("ab -S a b", "hyperfine's -S: ab runs commands by sh, which is hyperfine 2's -S"),
+        ("ab --shell zsh a", "--shell none \"zsh -c"),
+        ("ab --shell=fish a", "hyperfine's --shell: "),
+        ("ab --ignore-failure=1,2 a", "hyperfine's --ignore-failure: -i ignores all"),
+        ("ab -i=1 a", "hyperfine's -i: -i ignores all"),
+        ("ab --env A=\"x\" a", "hyperfine's --env: use --env NAME=VALUE for each"),
         ("relay -S -s 1m", "pv's -S: put 'head -c SIZE'"),
         ("relay -q -s 64k", "mbuffer's -s: a block size isn't needed"),
         ("relay -qm1g -s 64k", "mbuffer's -s: a block size isn't needed"),
