@@ -55,3 +55,4 @@ mod why;
 mod why_groups;
 mod why_profile;
 mod why_scale;
+mod wrong_calls;

@@ -17,6 +17,7 @@ mod dialect;
 mod entrants;
 mod r#gen;
 mod help;
+mod hints;
 mod history;
 mod lines;
 mod links;
@@ -41,13 +42,14 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
 
-use clap::error::{ContextKind, ContextValue, ErrorKind};
+use clap::error::{ContextKind, ContextValue};
 use clap::{Arg, Args, Command, CommandFactory, FromArgMatches, Parser, Subcommand, value_parser};
 use pipemark_console::{Destination, ExitError, VerbResult, finish, say};
 use pipemark_model::nearest;
 use pipemark_shell::{Dialect, Script};
 
 use completions::CompletedShell;
+use hints::{hint, unquoted_command, without_tips};
 use output::{SavedCommands, save_experiments, save_watched_report};
 
 #[derive(Parser)]
@@ -219,102 +221,6 @@ fn with_why(mut words: Vec<OsString>) -> Vec<OsString> {
     words
 }
 
-/// Stands in [`HINTS`] for a call without a required argument.
-const NOTHING: &str = "";
-/// Stands in [`HINTS`] for an argument, not an option, that the verb doesn't take.
-const ARGUMENT: &str = "ARGUMENT";
-
-/// What was probably meant by wrong calls: the verb, the words that clap didn't understand, and the answer.
-const HINTS: &[(&str, &[&str], &str)] = &[
-    ("run", &["--quick"], "'pipemark run quick' runs the suite quick; 'pipemark list suites' lists all"),
-    ("run", &["--suite", "-s"], "name the suite without an option, as in 'pipemark run quick'"),
-    ("gen", &["--size", "-s"], "the size is an argument, as in 'pipemark gen 1g', or --total"),
-    ("gen", &["[CONTENT]"], "for a size, write a number with k, m or g, as in 'pipemark gen 1g'"),
-    ("sink", &["--verify"], "an example: pipemark gen log:7 --total 1g | pipemark sink --verify log:7 --total 1g"),
-    ("sink", &["--size", "-s"], "the expected number of bytes is --total"),
-    ("sink", &[ARGUMENT], "sink reads standard input, as in 'pipemark sink <file'"),
-    ("ab", &[NOTHING], "an example: pipemark ab -- 'sort -u access.log' -- 'sort access.log | uniq'"),
-    (
-        "compare",
-        &[NOTHING],
-        "an example: pipemark run quick --label before; pipemark run quick --label after; pipemark compare before after",
-    ),
-    (
-        "bw",
-        &["--size", "-s", "-n"],
-        "the volume is --total, as in --total 1g; the block size is --block, as in --block 64k",
-    ),
-    ("bw", &["--block-size", "--blocksize", "--bs", "-b", ARGUMENT], "the block size is --block, as in --block 64k,1m"),
-    ("bw", &["--cpu", "--cpus", "--cores", "--pin"], "CPUs of writer and reader are --place, as in --place 0:1"),
-    ("bw", &["--threads", "--jobs", "-j", "-t"], "several writer-reader pairs are --pairs, as in --pairs 4"),
-    ("bw", &["--pipe-size", "--buffer-size"], "the size of the pipe is --capacity, as in --capacity 1m"),
-    ("latency", &["--size", "-s", "--message", ARGUMENT], "the message size is --block, as in --block 64"),
-    ("latency", &["--cpu", "--cpus", "--cores", "--pin"], "CPUs of the two processes are --place, as in --place 0:1"),
-    (
-        "chain",
-        &["-n", "--n", "--processes", "--cats", ARGUMENT],
-        "the number of processes is --length, as in --length 64",
-    ),
-    (
-        "relay",
-        &["--bs", "--block-size"],
-        "relay chooses the block size; the pipe's size is --capacity, a buffer's --buffer",
-    ),
-    ("lines", &["--pattern", "-e", "-v"], "lines passes on or changes every line; to select lines, use grep"),
-    ("report", &["--html", "--file"], "the page's file is -o, as in 'pipemark report -o page.html'"),
-    ("history", &["--last", "-n"], "'pipemark history show' shows the newest; --limit N lists fewer"),
-    ("compare", &["--threshold-percent", "-t"], "the threshold is --threshold, as in --threshold 5%"),
-    ("why", &["--pid", "-p"], "the PID is an argument, as in 'pipemark why 4711'"),
-    ("watch", &["--pid", "-p"], "the PID is an argument, as in 'pipemark watch 4711'"),
-    ("tune", &["--pid", "-p"], "the PID is an argument, as in 'pipemark tune 4711'"),
-    ("why", &["--time", "--duration", "-t"], "the time is --for, as in --for 10s"),
-];
-
-/// What was probably meant by words that aren't verbs.
-const VERB_HINTS: &[(&[&str], &str)] = &[
-    (
-        &["bench", "benchmark", "measure", "time", "hyperfine"],
-        "to time commands: pipemark ab 'COMMAND'; to measure this machine's pipes: pipemark run",
-    ),
-    (&["speed", "throughput", "bandwidth", "pipe", "pipes", "test"], "to measure pipes: pipemark run, or pipemark bw"),
-    (&["profile", "analyze", "analyse", "explain", "diagnose"], "to find the bottleneck: pipemark why 'A | B'"),
-    (&["optimize", "optimise", "improve", "fix"], "to make a pipeline faster: pipemark tune 'A | B'"),
-    (&["cat", "pv", "copy", "mbuffer", "buffer"], "to pass bytes on: pipemark relay"),
-    (&["-v", "-version", "version"], "the version: pipemark --version"),
-];
-
-/// The hint for a wrong call; `None` if there is none.
-fn hint(error: &clap::Error, words: &[OsString]) -> Option<&'static str> {
-    let verb = words.get(1)?.to_str()?;
-    let text = |kind| match error.get(kind) {
-        Some(ContextValue::String(text)) => Some(text.as_str()),
-        _ => None,
-    };
-    let unknown = match error.kind() {
-        ErrorKind::MissingRequiredArgument | ErrorKind::TooFewValues => NOTHING,
-        _ => text(ContextKind::InvalidArg).or(text(ContextKind::InvalidSubcommand))?,
-    };
-    // clap adds the form of the value to an option that it knows.
-    let name = unknown.split([' ', '=']).next().unwrap_or_default();
-    let of_verb = |(typed, names, _): &&(&str, &[&str], &str)| {
-        let is =
-            |one: &&str| *one == name || *one == ARGUMENT && !name.is_empty() && !name.starts_with(['-', '[', '<']);
-        *typed == verb && names.iter().any(is)
-    };
-    let hint = HINTS.iter().find(of_verb).map(|(.., answer)| *answer);
-    hint.or_else(|| VERB_HINTS.iter().find(|(words, _)| words.contains(&verb)).map(|(_, answer)| *answer))
-}
-
-/// The answer to a command of `ab` without quotes whose options were taken for those of `ab`, as in `ab sort -rn file`.
-fn unquoted_command(words: &[OsString]) -> Option<&'static str> {
-    let [_, verb, first, rest @ ..] = words else { return None };
-    let is_option = |word: &OsString| word.as_bytes().starts_with(b"-");
-    let is_letters = |word: &OsString| is_option(word) && !word.as_bytes().starts_with(b"--");
-    let is_bare = !is_option(first) && !first.as_bytes().contains(&b' ') && words.iter().all(|word| word != "--");
-    let found = verb == "ab" && is_bare && rest.iter().any(is_letters);
-    found.then_some("put each command in quotes, as in pipemark ab 'sort -u file'")
-}
-
 /// Adds the verb that was probably meant. clap makes no suggestion for words as short as `wy`.
 fn with_nearest_verb(mut error: clap::Error, words: &[OsString]) -> clap::Error {
     let Some(ContextValue::String(typed)) = error.get(ContextKind::InvalidSubcommand) else { return error };
@@ -372,9 +278,11 @@ pub fn main(words: Vec<OsString>) -> u8 {
         let code = own_failure.filter(|_| error.use_stderr()).unwrap_or(error.exit_code());
         match error.use_stderr() {
             true => {
+                let answer = hint(&error, &words).or_else(|| unquoted_command(&words));
+                let error = without_tips(error, answer.is_some());
                 let text = error.render().to_string().replacen("error: ", "pipemark: ", 1);
-                match hint(&error, &words).or_else(|| unquoted_command(&words)) {
-                    Some(hint) => say(format_args!("{}\n\n{hint}", text.trim_end())),
+                match answer {
+                    Some(answer) => say(format_args!("{}\n\n{answer}", text.trim_end())),
                     None => say(text.trim_end()),
                 }
             }
