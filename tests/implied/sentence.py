@@ -115,6 +115,7 @@ def check_settings(sentence, trials, rule):
         # The limit of the memory copy isn't one of the trials.
         own = text.split("memory-copy limit")[0]
         named = {place for place, words in PLACES.items() if words in own}
+        named |= {f"{writer}:{reader}" for writer, reader in re.findall(r"CPUs (\d+) and (\d+)", own)}
         places = {one.params.get("place") for one in ends}
         if named:
             sentence.require(named == places, f"trials with the places {places}, not {named}")
