@@ -5,5 +5,8 @@
 pub mod answers;
 pub mod demonstrations;
 pub mod design;
+mod evidence;
 pub mod form;
 pub mod sheet;
+mod too_short;
+mod words;

@@ -3,7 +3,8 @@
 use pipemark_model::{Answer, Claim, ClaimVerdict, Document, MAX_SHORT, names};
 use pipemark_show::{Cell, Column, Fit, Note, Sheet, Style, Table};
 
-use crate::answers::{decisive, figure_in_words, range};
+use crate::evidence::decisive;
+use crate::words::{figure_in_words, range};
 
 /// The groups of verdicts that are counted together.
 const ANSWERS: [&[ClaimVerdict]; 4] = [
