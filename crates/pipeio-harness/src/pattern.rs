@@ -565,4 +565,21 @@ mod tests {
         bytes.chunks(333).for_each(|piece| checker.check(piece));
         assert_eq!(checker.fault().unwrap().position, 4321);
     }
+
+    /// An XOR of all bytes doesn't depend on their order, and an even number of flips of a bit cancels out.
+    #[test]
+    fn an_xor_misses_faults_that_a_check_by_position_finds() {
+        let sound = stream(0, 64 << 10);
+        let mut flipped = sound.clone();
+        [1000, 40_000].iter().for_each(|at: &usize| flipped[*at] ^= 0x10);
+        let mut exchanged = sound.clone();
+        let (head, tail) = exchanged.split_at_mut(11 * 4096);
+        head[2 * 4096..3 * 4096].swap_with_slice(&mut tail[..4096]);
+        let xor = |bytes: &[u8]| bytes.iter().fold(0, |xor, byte| xor ^ byte);
+        assert_eq!(fault_in(&sound, 4096), None);
+        for wrong in [flipped, exchanged] {
+            assert!(wrong != sound && xor(&wrong) == xor(&sound));
+            assert!(fault_in(&wrong, 4096).is_some());
+        }
+    }
 }

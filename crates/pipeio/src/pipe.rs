@@ -155,6 +155,12 @@ impl Access {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+    use std::os::fd::OwnedFd;
+    use std::sync::mpsc;
+    use std::thread;
+    use std::time::{Duration, Instant};
+
     use super::*;
 
     #[test]
@@ -177,5 +183,60 @@ mod tests {
         let pipe = Pipe::new().unwrap();
         rustix::io::write(&pipe.writer, &[0; 1000]).unwrap();
         assert_eq!(pipe.fill().unwrap(), 1000);
+    }
+
+    /// The time limit for a call to start sleeping, and another for the call to return.
+    const LIMIT: Duration = Duration::from_secs(5);
+
+    /// Makes a call in a thread, and wakes the thread once it sleeps, or after [`LIMIT`]. Returns whether the thread
+    /// slept, and the call's result.
+    fn while_asleep(
+        end: OwnedFd,
+        call: fn(&OwnedFd) -> rustix::io::Result<usize>,
+        wake: impl FnOnce() -> rustix::io::Result<usize>,
+    ) -> (bool, usize) {
+        let (tell, told) = mpsc::channel();
+        let (done, returned) = mpsc::channel();
+        thread::spawn(move || {
+            tell.send(rustix::thread::gettid()).unwrap();
+            let _ = done.send(call(&end));
+        });
+        let thread = told.recv_timeout(LIMIT).unwrap();
+        let stat = format!("/proc/self/task/{}/stat", thread.as_raw_nonzero());
+        // The stat file is missing once the thread has ended.
+        let is_asleep = || {
+            let stat = fs::read_to_string(&stat).unwrap_or_default();
+            stat.rsplit(')').next().is_some_and(|rest| rest.starts_with(" S"))
+        };
+        // A thread may sleep briefly before or after the call, so it must be asleep in two checks, 10 ms apart.
+        let begin = Instant::now();
+        let (mut slept, mut early) = (false, None);
+        while !slept && early.is_none() && begin.elapsed() < LIMIT {
+            slept = is_asleep();
+            thread::sleep(Duration::from_millis(10));
+            slept = slept && is_asleep();
+            early = returned.try_recv().ok();
+        }
+        wake().unwrap();
+        let is_early = early.is_some();
+        (slept && !is_early, early.unwrap_or_else(|| returned.recv_timeout(LIMIT).unwrap()).unwrap())
+    }
+
+    #[test]
+    fn calls_sleep_on_full_and_empty_pipes_only() {
+        let pipe = Pipe::new().unwrap();
+        let read = |end: &OwnedFd| rustix::io::read(end, &mut [0; 4096][..]);
+        let write = |end: &OwnedFd| rustix::io::write(end, &[0; 4096]);
+        assert_eq!(while_asleep(pipe.reader.into(), read, || rustix::io::write(&pipe.writer, &[0; 100])), (true, 100));
+        let pipe = Pipe::new().unwrap();
+        assert_eq!(rustix::io::write(&pipe.writer, &[0; 100]), Ok(100));
+        assert_eq!(while_asleep(pipe.reader.into(), read, || Ok(0)), (false, 100));
+        let pipe = Pipe::new().unwrap();
+        assert_eq!(while_asleep(pipe.writer.try_clone().unwrap().into(), write, || Ok(0)), (false, 4096));
+        let pipe = Pipe::new().unwrap();
+        let full = pipe.capacity().unwrap();
+        assert_eq!(rustix::io::write(&pipe.writer, &vec![0; full]), Ok(full));
+        let emptied = || rustix::io::read(&pipe.reader, &mut vec![0; full][..]);
+        assert_eq!(while_asleep(pipe.writer.into(), write, emptied), (true, 4096));
     }
 }

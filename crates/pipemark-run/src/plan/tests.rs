@@ -604,7 +604,7 @@ fn a_claim_fits_its_trials() {
         ("figure = \"throughputs\"\nlow = 1", "did you mean throughput?"),
         ("figure = \"throughput\"\nabout = 1", "'about' is for gains and ratios"),
         (small, "a claim needs either low, high or about"),
-        ("shown-by = \"magic\"", "is not a demonstration; use one of two-flips, blocking, "),
+        ("shown-by = \"magic\"", "is not a demonstration; use one of two-copies, vmsplice-passes, "),
         ("figure = \"throughput\"\nlow = 1\nof = [{ capacity = \"1m\" }]", "matches no trial"),
         ("in = [\"elsewhere\"]\nfigure = \"throughput\"\nlow = 1", "no experiment 'elsewhere'"),
         ("figure = \"throughput\"\nlow = 1\nof = [{ speed = \"1\" }]", "speed"),

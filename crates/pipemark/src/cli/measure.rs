@@ -154,7 +154,7 @@ fn document(
     trials.sort_by_key(|record| record.reference);
     let memory_copy = pipemark_stats::records::memory_copy(&trials);
     let mut claims: Vec<Claim> = plans.iter().flat_map(|plan| plan.claims.clone()).collect();
-    pipemark_claims::demonstrations::demonstrate(&mut claims);
+    pipemark_claims::demonstrations::demonstrate(&mut claims, &machine.caches);
     let experiments: Vec<Experiment> = plans.iter().flat_map(|plan| plan.experiments.clone()).collect();
     Ok(Document {
         suite: plans.iter().map(|plan| plan.suite.as_str()).collect::<Vec<_>>().join(", "),
