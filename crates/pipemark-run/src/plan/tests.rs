@@ -63,6 +63,22 @@ fn embedded_suites_can_be_run_together() {
     }
 }
 
+/// A claim compares only trials that move the same volume, so a trial with another volume than its base would be left out.
+#[test]
+fn every_trial_that_a_claim_compares_has_its_base() {
+    for (name, _) in EMBEDDED {
+        let plan = embedded_plan(name);
+        for claim in plan.claims.iter().filter(|claim| claim.is_compared()) {
+            for trial in plan.trials.iter().filter(|trial| claim.covers(&trial.experiment, &trial.job)) {
+                let is_base =
+                    |other: &&Trial| other.experiment == trial.experiment && claim.has_base(&trial.job, &other.job);
+                let bases = plan.trials.iter().filter(is_base).count();
+                assert_eq!(bases, 1, "{}: {}", claim.id, trial.id);
+            }
+        }
+    }
+}
+
 #[test]
 fn block_size_is_as_published() {
     let plan = embedded_plan("block-size");
@@ -185,7 +201,9 @@ fn a_scale_keeps_whole_blocks_and_is_in_the_title() {
     let plan = suite.expand("0.01".parse().unwrap()).unwrap();
     assert_eq!(plan.trials[0].job.volume(), Volume::Total(ByteSize(16_640_000)));
     assert!(plan.trials[..8].iter().all(|trial| trial.published.is_some()));
-    assert!(plan.title.ends_with("(totals and times × 0.01)"), "{}", plan.title);
+    assert!(plan.title.ends_with("(totals × 0.01)"), "{}", plan.title);
+    let both = Suite::parse("x", embedded("large-pipe").unwrap()).unwrap().expand("0.01".parse().unwrap()).unwrap();
+    assert!(both.title.ends_with("(totals and times × 0.01)"), "{}", both.title);
     let few = |trial: &&Trial| trial.experiment == "volume" && trial.job.block() == Some(ByteSize(64));
     let few: Vec<Volume> = plan.trials.iter().filter(few).map(|trial| trial.job.volume()).collect();
     let total = |blocks: u64| Volume::Total(ByteSize(64 * blocks));
