@@ -124,3 +124,6 @@ impl ClaimForm {
 fn claim<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
     line(deserializer, "claim", MAX_CLAIM_CHARS)
 }
+
+#[cfg(test)]
+mod line_by_line;
