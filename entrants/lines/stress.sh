@@ -31,7 +31,7 @@ fi
 
 for program in baseline std-baseline pipeline streamer; do
     binary=$programs/release/$program
-    perf stat --repeat=5 sh -c "zcat '$log' | '$binary' > /dev/null"
+    perf stat --repeat=5 bash -c "zcat '$log' | '$binary' > /dev/null"
     [ "$graphs" = yes ] || continue
     # Machines without hardware counters count CPU time instead.
     zcat "$log" | perf record --quiet --output="$out/$program.data" --call-graph dwarf "$binary" > /dev/null 2>&1 ||
