@@ -112,23 +112,53 @@ fn delimited(rest: &mut std::iter::Peekable<std::str::Chars<'_>>, delimiter: cha
     }
 }
 
-/// Whether an awk program has no redirection of output, no pipe and no `system`.
+/// Whether an awk program has no redirection of output, no pipe and no `system`, and reads only files that it names: gawk
+/// connects to a name such as /inet/tcp/0/host/80.
 pub fn awk_only_reads(program: &str) -> bool {
     let Some(tokens) = awk_tokens(program) else { return false };
     let mut printing = false;
     let mut depth = 0i32;
-    for token in &tokens {
+    for (at, token) in tokens.iter().enumerate() {
+        // A statement goes on in the next line after these.
+        let last = || tokens[..at].iter().rfind(|token| *token != "\n").map_or("", String::as_str);
+        let goes_on = || depth > 0 || [",", "&&", "||", "?", ":"].contains(&last());
         match token.as_str() {
             "system" | "|" | "|&" | ">>" | "@" => return false,
             ">" if printing && depth == 0 => return false,
             "print" | "printf" => (printing, depth) = (true, 0),
             "(" | "[" => depth += 1,
             ")" | "]" => depth -= 1,
+            "\n" if goes_on() => {}
             ";" | "\n" | "{" | "}" => printing = false,
+            "getline" if !reads_named_file(&tokens[at + 1..], program) => return false,
+            // The files to read may be compared, not changed.
+            "ARGV" if !tokens[..at].ends_with(&["=".to_owned(), "=".to_owned()]) => return false,
             _ => {}
         }
     }
     true
+}
+
+/// Whether what follows `getline` reads the input, or a file whose name is a string.
+fn reads_named_file(rest: &[String], program: &str) -> bool {
+    // The variable before the file.
+    let sign = rest.iter().position(|token| !is_of_variable(token));
+    match sign.map(|sign| &rest[sign..]) {
+        Some([sign, name, next @ ..]) if sign == "<" => {
+            let goes_on = |next: &String| {
+                next.starts_with(|c: char| c.is_alphanumeric() || matches!(c, '_' | '$' | '"' | '-' | '+' | '!'))
+            };
+            let is_alone = !next.first().is_some_and(goes_on);
+            name == "\"" && is_alone && !program.contains("/inet") && !program.contains('\\')
+        }
+        Some([sign, ..]) => sign != "<",
+        _ => true,
+    }
+}
+
+/// Whether a token may be part of a variable, such as `a[$1]`.
+fn is_of_variable(token: &str) -> bool {
+    token.starts_with(|c: char| c.is_alphanumeric() || matches!(c, '_' | '$' | '[' | ']'))
 }
 
 /// Whether an awk program uses only what all versions of awk do alike, on bytes as on characters: it selects lines, and
@@ -190,8 +220,11 @@ fn drop_first_of_each(tokens: &mut Vec<&str>) {
 }
 
 /// Words of awk after which a slash begins a regular expression.
-const BEFORE_PATTERN: [&str; 11] =
-    ["print", "printf", "return", "in", "case", "else", "do", "exit", "getline", "delete", "default"];
+const BEFORE_PATTERN: [&str; 10] =
+    ["print", "printf", "return", "in", "case", "else", "do", "exit", "delete", "default"];
+
+/// Words of awk after which versions of awk differ in what a slash begins, as they do after `++`.
+const BEFORE_EITHER: [&str; 2] = ["length", "getline"];
 
 /// Whether a slash behind a closing parenthesis may begin a regular expression that hides the rest of the program.
 fn may_be_pattern(tokens: &[String], rest: &std::iter::Peekable<std::str::Chars<'_>>) -> bool {
@@ -211,10 +244,10 @@ fn awk_tokens(program: &str) -> Option<Vec<String>> {
         let after_value = tokens.last().is_some_and(|last| {
             last.ends_with(|c: char| c.is_alphanumeric() || matches!(c, '_' | '.'))
                 && !BEFORE_PATTERN.contains(&last.as_str())
-                || matches!(last.as_str(), ")" | "]" | "\"" | "$")
-                || tokens.ends_with(&["+".to_owned(), "+".to_owned()])
-                || tokens.ends_with(&["-".to_owned(), "-".to_owned()])
+                || matches!(last.as_str(), ")" | "]" | "\"")
         });
+        let is_open = tokens.last().is_some_and(|last| BEFORE_EITHER.contains(&last.as_str()))
+            || ["+", "-"].iter().any(|sign| tokens.ends_with(&[(*sign).to_owned(), (*sign).to_owned()]));
         match c {
             '"' => {
                 loop {
@@ -228,6 +261,7 @@ fn awk_tokens(program: &str) -> Option<Vec<String>> {
                 }
                 tokens.push("\"".to_owned());
             }
+            '/' if is_open => return None,
             '/' if !after_value => {
                 delimited(&mut rest, '/', true)?;
                 tokens.push("\"".to_owned());
@@ -237,7 +271,12 @@ fn awk_tokens(program: &str) -> Option<Vec<String>> {
             '#' => while rest.next_if(|c| *c != '\n').is_some() {},
             c if c.is_alphanumeric() || c == '_' => {
                 let mut word = String::from(c);
-                while let Some(more) = rest.next_if(|c| c.is_alphanumeric() || matches!(c, '_' | '.')) {
+                // A number ends where a name begins, as in `1system("x")`.
+                let is_number = c.is_ascii_digit();
+                let goes_on = |c: &char| {
+                    if is_number { c.is_ascii_digit() || *c == '.' } else { c.is_alphanumeric() || *c == '_' }
+                };
+                while let Some(more) = rest.next_if(goes_on) {
                     word.push(more);
                 }
                 tokens.push(word);
@@ -275,6 +314,11 @@ mod tests {
             "END { print NR }",
             "BEGIN { while ((getline line < \"f\") > 0) n++ }",
             "{ a[$1] || b }",
+            "{ getline; print }",
+            "BEGIN { while ((getline line[n] < \"f\") > 0) n++ }",
+            "FILENAME == ARGV[1] { n++ }",
+            "{ print 1,\n 2 }\n$1 > 2",
+            "/inet/ { print $2 }",
         ] {
             assert!(awk_only_reads(program), "{program}");
         }
@@ -293,6 +337,23 @@ mod tests {
             "{ if (1) /\"/; system(\"x #/\") }",
             "BEGIN { a = 1./2; system(\"x\"); b = 3/4 }",
             "{ do /\"/; while (system(\"x #\")) }",
+            "BEGIN { a = 3 length /\"/ x; system(\"x #\") }",
+            "{ y = 1 $ / \"/ ; system(\"x #/\") }",
+            "{ y = 1 getline / \"/ ; system(\"x #/\") }",
+            "{ print $1system(\"x\") }",
+            "{ print x.5system(\"x\") }",
+            "{ y = 1 > n++ / \"/; system(\"x #/\") }",
+            // The statement goes on in the next line.
+            "{ print 1,\n 2 > \"f\" }",
+            "{ print 1, # two\n\n 2 > \"f\" }",
+            "{ print 1 ||\n 2 > \"f\" }",
+            "{ print 1 ? 2 :\n 3 > \"f\" }",
+            // gawk may connect.
+            "BEGIN { getline < \"/inet/tcp/0/host/80\" }",
+            "BEGIN { getline < \"/in\" \"et/tcp/0/host/80\" }",
+            "BEGIN { getline < \"\\057inet/tcp/0/host/80\" }",
+            "{ while ((getline line < $1) > 0) n++ }",
+            "BEGIN { ARGV[1] = \"/in\" \"et/tcp/0/host/80\" }",
         ] {
             assert!(!awk_only_reads(program), "{program}");
         }

@@ -1,47 +1,35 @@
-//! Decides which stages may run again unasked: those whose program and options only read (purity.toml).
+//! Decides which stages may run again unasked: those whose program and options only read (purity.toml), in the
+//! surroundings in which they run.
+
+mod row;
+mod surroundings;
 
 use std::sync::LazyLock;
 
+use pipemark_causes::environment::{variables, with_variables};
+use pipemark_shell::RedirectionKind;
 use serde::Deserialize;
 
-use pipemark_shell::RedirectionKind;
-
 use crate::typed::{TypedCommand, TypedStage, TypedWord};
-use pipemark_causes::scripts;
+use row::PurityRow;
+use surroundings::Surroundings;
 
-/// A row of purity.toml.
+/// A variable of the environment by which a program may write or start others.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-struct PurityRow {
+struct VariableRow {
     names: Vec<String>,
-    any: bool,
-    values: String,
-    options: Vec<String>,
-    whole: bool,
-    needs: Vec<String>,
-    operands: Option<usize>,
-    begins: Vec<String>,
-    script: Option<ScriptLanguage>,
-    starts: bool,
-    refuses: Vec<String>,
-    actions: Vec<String>,
-}
-
-#[derive(Debug, Clone, Copy, Deserialize)]
-#[serde(rename_all = "lowercase")]
-enum ScriptLanguage {
-    Sed,
-    Awk,
+    programs: Vec<String>,
 }
 
 #[derive(Debug, Deserialize)]
 struct PurityTable {
     program: Vec<PurityRow>,
+    variable: Vec<VariableRow>,
 }
 
-static TABLE: LazyLock<Vec<PurityRow>> = LazyLock::new(|| {
-    toml::from_str::<PurityTable>(include_str!("purity.toml")).expect("a test reads the table").program
-});
+static TABLE: LazyLock<PurityTable> =
+    LazyLock::new(|| toml::from_str(include_str!("purity.toml")).expect("a test reads the table"));
 
 /// Directories whose programs are known by their names.
 const SYSTEM_DIRECTORIES: [&str; 5] = ["/bin/", "/usr/bin/", "/usr/local/bin/", "/sbin/", "/usr/sbin/"];
@@ -52,25 +40,35 @@ const HARMLESS_VARIABLES: [&str; 9] =
 
 /// Why a stage can't run again unasked, as a clause such as `tee writes out.txt`; `None` if it only reads.
 pub fn concern(stage: &TypedStage) -> Option<String> {
+    static OWN: LazyLock<Surroundings> = LazyLock::new(Surroundings::own);
+    concern_in(stage, &OWN)
+}
+
+fn concern_in(stage: &TypedStage, surroundings: &Surroundings) -> Option<String> {
     let Some(command) = &stage.command else {
         return Some(format!("what '{}' does can't be seen from its text", shortened(&stage.text)));
     };
-    redirected(command).or_else(|| concern_of_command(command, false))
+    redirected(command).or_else(|| concern_of_command(command, false, surroundings))
 }
 
-/// A target of a redirection that isn't the pipeline.
+/// A target of a redirection that isn't the pipeline, or that can't be read again.
 fn redirected(command: &TypedCommand) -> Option<String> {
-    let elsewhere = command.redirections.iter().find(|one| {
+    for one in &command.redirections {
         let to_descriptor = matches!(one.kind, RedirectionKind::DuplicateOutput | RedirectionKind::DuplicateInput);
-        let reads = matches!(one.kind, RedirectionKind::Read | RedirectionKind::HereString);
+        let reads = one.kind == RedirectionKind::Read;
         let known = to_descriptor && ["0", "1", "2"].contains(&one.target.value.as_str());
-        !(known || reads || one.target.value == "/dev/null")
-    })?;
-    Some(format!("{} is redirected to {}", command.program(), elsewhere.target.text))
+        if reads && let Some(once) = surroundings::read_once(&one.target.value) {
+            return Some(format!("{} reads {} ({once})", command.program(), one.target.text));
+        }
+        if !(known || reads || one.kind == RedirectionKind::HereString || one.target.value == "/dev/null") {
+            return Some(format!("{} is redirected to {}", command.program(), one.target.text));
+        }
+    }
+    None
 }
 
 /// The concern about a command; with `appended`, xargs adds words to it.
-fn concern_of_command(command: &TypedCommand, appended: bool) -> Option<String> {
+fn concern_of_command(command: &TypedCommand, appended: bool, surroundings: &Surroundings) -> Option<String> {
     let name = command.program();
     let variable = command
         .variables
@@ -83,9 +81,35 @@ fn concern_of_command(command: &TypedCommand, appended: bool) -> Option<String> 
     let path = command.words.first().map_or("", |word| word.value.as_str());
     let known =
         !path.contains('/') || SYSTEM_DIRECTORIES.iter().any(|directory| path.strip_prefix(directory) == Some(name));
-    let row = TABLE.iter().find(|row| known && row.names.iter().any(|one| one == name));
+    let row = TABLE.program.iter().find(|row| known && row.names.iter().any(|one| one == name));
     let Some(row) = row else { return Some(format!("{} may do anything", if known { name } else { path })) };
-    row.concern(name, command.arguments(), appended)
+    if let Some(concern) = surroundings.concern(path, name) {
+        return Some(concern);
+    }
+    if let Some((word, once)) = read_once(command.arguments()) {
+        return Some(format!("{name} gets {} ({once})", word.text));
+    }
+    let arguments = with_options_of_environment(command, &surroundings.environment);
+    row.concern(name, &arguments, appended, surroundings)
+}
+
+/// The first word that names what can't be read again.
+fn read_once(arguments: &[TypedWord]) -> Option<(&TypedWord, &'static str)> {
+    let value = |word: &TypedWord| match word.value.split_once('=') {
+        Some((_, value)) => surroundings::read_once(value).or_else(|| surroundings::read_once(&word.value)),
+        None => surroundings::read_once(&word.value),
+    };
+    arguments.iter().filter(|word| !word.expands).find_map(|word| Some((word, value(word)?)))
+}
+
+/// The arguments, with those that variables of the environment such as TAR_OPTIONS put before them.
+fn with_options_of_environment(command: &TypedCommand, environment: &[u8]) -> Vec<TypedWord> {
+    let name = command.program();
+    let typed: Vec<String> = command.words.iter().map(|word| word.value.clone()).collect();
+    let all = with_variables(&typed, &variables(name, environment));
+    let added = all.len() - typed.len();
+    let option = |value: &String| TypedWord { value: value.clone(), text: value.clone(), ..TypedWord::default() };
+    all[1..].iter().take(added).map(option).chain(command.arguments().iter().cloned()).collect()
 }
 
 /// How a program's options are written.
@@ -98,196 +122,8 @@ pub struct OptionSyntax {
 
 /// How the options of a known program are written.
 pub fn option_syntax(program: &str) -> Option<OptionSyntax> {
-    let row = TABLE.iter().find(|row| row.names.iter().any(|name| name == program))?;
-    let short = row.options.iter().filter_map(|option| option.strip_prefix('-')?.split_once('=').map(|(name, _)| name));
-    let letters = short.filter(|name| !row.whole && name.chars().count() == 1).flat_map(str::chars);
-    Some(OptionSyntax { values: row.values.chars().chain(letters).collect(), stops: row.starts })
-}
-
-/// The parts of a command line whose options are all known.
-#[derive(Default)]
-struct CommandParts<'a> {
-    options: Vec<String>,
-    /// The options that take a value, each with it and with the word that has it.
-    values: Vec<(String, &'a str, &'a TypedWord)>,
-    operands: Vec<&'a TypedWord>,
-}
-
-impl PurityRow {
-    /// Whether an option is listed; if it takes a value, the only one that it may have, empty for any.
-    fn listed(&self, option: &str) -> Option<Option<&str>> {
-        self.options.iter().find_map(|entry| match entry.split_once('=') {
-            Some((name, value)) => (name == option).then_some(Some(value)),
-            None => (entry == option).then_some(None),
-        })
-    }
-
-    /// Separates options from operands as getopt does.
-    ///
-    /// # Errors
-    /// An option that isn't listed.
-    fn parts<'a>(&self, arguments: &[&'a TypedWord]) -> Result<CommandParts<'a>, String> {
-        let mut parts = CommandParts::default();
-        let mut words = arguments.iter().copied();
-        while let Some(word) = words.next() {
-            let value = word.value.as_str();
-            if value == "--" && !self.whole {
-                parts.operands.extend(words);
-                break;
-            }
-            if value.len() < 2 || !value.starts_with('-') {
-                parts.operands.push(word);
-                if self.starts {
-                    parts.operands.extend(words);
-                    break;
-                }
-                continue;
-            }
-            // Each option, and what is joined to it.
-            let mut given: Vec<(String, Option<&'a str>)> = Vec::new();
-            if self.whole {
-                given.push((value.to_owned(), None));
-            } else if value.starts_with("--") {
-                let (name, joined) = value.split_once('=').map_or((value, None), |(name, joined)| (name, Some(joined)));
-                given.push((name.to_owned(), joined));
-            } else {
-                for (at, letter) in value.char_indices().skip(1) {
-                    let option = format!("-{letter}");
-                    let rest = Some(&value[at + letter.len_utf8()..]).filter(|rest| !rest.is_empty());
-                    let takes_value = matches!(self.listed(&option), Some(Some(_)));
-                    given.push((option, rest.filter(|_| takes_value)));
-                    if takes_value {
-                        break;
-                    }
-                }
-            }
-            for (option, joined) in given {
-                let Some(wanted) = self.listed(&option) else { return Err(option) };
-                if let Some(wanted) = wanted {
-                    let (value, from) = match joined {
-                        Some(joined) => (joined, word),
-                        None => words.next().map(|word| (word.value.as_str(), word)).ok_or_else(|| option.clone())?,
-                    };
-                    if !wanted.is_empty() && value != wanted {
-                        return Err(format!("{option} {value}"));
-                    }
-                    parts.values.push((option.clone(), value, from));
-                }
-                parts.options.push(option);
-            }
-        }
-        Ok(parts)
-    }
-
-    /// The concern about the action, such as `archive` of git. Removes it, and the file after it.
-    fn concern_of_action(&self, name: &str, arguments: &mut Vec<&TypedWord>) -> Option<String> {
-        let at = arguments.iter().position(|word| !word.value.starts_with("--"));
-        let action = at.map_or("", |at| arguments[at].value.as_str());
-        let entry = |entry: &&String| entry.split('=').next() == Some(action);
-        let Some((at, entry)) = at.zip(self.actions.iter().find(entry)) else {
-            return Some(format!("{name} {action} may write"));
-        };
-        arguments.remove(at);
-        if let Some((_, wanted)) = entry.split_once('=') {
-            let file = (at < arguments.len()).then(|| arguments.remove(at));
-            if file.is_none_or(|file| !wanted.is_empty() && file.value != wanted) {
-                return Some(format!("{name} writes {}", file.map_or("a file", |file| file.text.as_str())));
-            }
-        }
-        None
-    }
-
-    fn concern(&self, name: &str, arguments: &[TypedWord], appended: bool) -> Option<String> {
-        if self.any {
-            return None;
-        }
-        if appended && !self.starts {
-            return Some(format!("{name} gets words from xargs, and may replace files or take them for options"));
-        }
-        // An expanded word may turn out to be an option.
-        let unknown = |word: &&TypedWord| {
-            word.expands && word.text.starts_with(['$', '"', '\'', '`', '\\', '*', '?', '[', '{', '-'])
-        };
-        if let Some(word) = arguments.iter().take_while(|word| word.value != "--").find(unknown) {
-            return Some(format!("{name} gets {}, whose value isn't known", word.text));
-        }
-        let mut arguments: Vec<&TypedWord> = arguments.iter().collect();
-        if !self.actions.is_empty()
-            && let Some(concern) = self.concern_of_action(name, &mut arguments)
-        {
-            return Some(concern);
-        }
-        let parts = match self.parts(&arguments) {
-            Ok(parts) => parts,
-            Err(option) => return Some(format!("{name} has the option {option}")),
-        };
-        let needs = |option: &String| parts.options.contains(option);
-        if !self.needs.is_empty() && !parts.operands.is_empty() && !self.needs.iter().any(needs) {
-            return Some(format!("{name} replaces {}", parts.operands[0].text));
-        }
-        if let Some(most) = self.operands {
-            if parts.operands.len() > most {
-                return Some(format!("{name} writes {}", parts.operands[parts.operands.len() - 1].text));
-            }
-            if let Some(several) = parts.operands.iter().find(|word| word.expands) {
-                return Some(format!("{name} gets {}, whose value isn't known", several.text));
-            }
-        }
-        let is_refused = |word: &&&TypedWord| {
-            let begins = |begin: &String| word.value.starts_with(begin.as_str());
-            self.refuses.contains(&word.value) || !self.begins.is_empty() && !self.begins.iter().any(begins)
-        };
-        if let Some(word) = parts.operands.iter().find(is_refused) {
-            return Some(format!("{name} has the argument {}", word.text));
-        }
-        if self.starts {
-            return self.concern_of_started(name, &parts.operands, appended);
-        }
-        let script = self.script?;
-        let mut scripts: Vec<(&str, bool)> = parts
-            .values
-            .iter()
-            .filter(|(option, _, _)| ["-e", "--expression"].contains(&option.as_str()))
-            .map(|(_, script, word)| (*script, word.expands))
-            .collect();
-        if scripts.is_empty() {
-            scripts.extend(parts.operands.first().map(|word| (word.value.as_str(), word.expands)));
-        }
-        let only_reads = |&(text, expands): &(&str, bool)| {
-            !expands
-                && match script {
-                    ScriptLanguage::Sed => scripts::sed_only_reads(text),
-                    ScriptLanguage::Awk => scripts::awk_only_reads(text),
-                }
-        };
-        (scripts.is_empty() || !scripts.iter().all(only_reads)).then(|| format!("the script of {name} may write"))
-    }
-
-    /// The concern about the command that this program starts.
-    fn concern_of_started(&self, name: &str, operands: &[&TypedWord], appended: bool) -> Option<String> {
-        let mut words: Vec<TypedWord> = operands.iter().map(|word| (*word).clone()).collect();
-        let is_setting = |word: &TypedWord| word.value.split_once('=').is_some_and(|(name, _)| !name.contains('/'));
-        let mut variables = Vec::new();
-        match name {
-            "env" => {
-                while words.first().is_some_and(is_setting) {
-                    let word = words.remove(0);
-                    variables
-                        .extend(word.value.split_once('=').map(|(name, value)| (name.to_owned(), value.to_owned())));
-                }
-            }
-            // Their first operand is a time, a mask or a priority.
-            "timeout" | "taskset" | "chrt" if !words.is_empty() => {
-                words.remove(0);
-            }
-            _ => {}
-        }
-        // Without a command, xargs starts echo, and the others print something.
-        if words.is_empty() {
-            return appended.then(|| format!("{name} starts what xargs reads"));
-        }
-        concern_of_command(&TypedCommand { variables, words, redirections: Vec::new() }, appended || name == "xargs")
-    }
+    let row = TABLE.program.iter().find(|row| row.names.iter().any(|name| name == program))?;
+    Some(OptionSyntax { values: row.letters_with_values(), stops: row.starts })
 }
 
 /// The beginning of a text, on one line.
@@ -348,6 +184,25 @@ mod tests {
             "find . -type f '(' -name a -o -name b ')' -print0",
             "openssl enc -aes-256-ctr -k x",
             "awk '{ print ($1 + $2) / 2 }'",
+            "xxd -ps f",
+            "xxd -c16 f",
+            "zstd -T0 -c f",
+            "xz -T 0 -c f",
+            "xz -l f",
+            "gzip -t f",
+            "mlr --icsv --ojson head -n 4 then sort -nr x f",
+            "printf '%s\\n' a",
+            "[ -f x ]",
+            "xargs -i grep x {}",
+            "xargs printf '%s\\n'",
+            "timeout 5 sort",
+            "chrt -b 0 sort",
+            "awk '/inet/ { print $2 }' f",
+            "openssl enc -base64 -d",
+            "cat /dev/null /dev/stdin",
+            "env LC_ALL=\"$x\" sort",
+            "samtools view a.bam chr1:1-20",
+            "pixz -d",
         ] {
             assert_eq!(concern(text), None, "{text}");
         }
@@ -412,6 +267,47 @@ mod tests {
             ("sort -$x", "isn't known"),
             ("mawk -W exec=f", "-W exec=f"),
             ("POSIXLY_CORRECT=1 gzip f -c", "POSIXLY_CORRECT"),
+            // The option's value must be in the same word, or there is none.
+            ("zstd -T f", "replaces f"),
+            ("pigz -T f", "-T"),
+            ("xargs -in rm cat", "rm may do anything"),
+            // The last of several options decides.
+            ("bzip2 -t -z f", "replaces f"),
+            ("xz -l -z f", "replaces f"),
+            ("zstd -t -d f.zst", "replaces f.zst"),
+            ("pigz -l -d f.gz", "replaces f.gz"),
+            ("pixz -c f", "-c"),
+            ("pixz f", "writes f"),
+            // These are words, not letters.
+            ("xxd -ps f g", "writes g"),
+            ("xxd -as f g", "-as"),
+            ("mlr -n put 'end{system(\"x\")}'", "mlr -n"),
+            ("mlr --icsv head then put -q x f", "mlr put"),
+            ("mlr --icsv regtest", "mlr regtest"),
+            ("diff3 --diff-prog=./x a b c", "--diff-prog"),
+            ("xargs diff3", "diff3 gets words from xargs"),
+            ("printf -v 'a[$(x)]' y", "-v"),
+            ("printf \"$x\" y", "isn't known"),
+            ("test -v 'a[$(x)]'", "-v"),
+            // An expansion may be several words.
+            ("sort a$x", "isn't known"),
+            ("dd bs=$x", "isn't known"),
+            ("env LC_ALL=$x sort", "isn't known"),
+            ("xargs -- env LC_ALL=$x sort", "isn't known"),
+            // What connects, asks or can be read only once.
+            ("cat </dev/tcp/localhost/80", "a connection"),
+            ("awk 1 /inet/tcp/0/localhost/80", "connects"),
+            ("tar tf host:a.tar", "connects to host:a.tar"),
+            ("tar cf - -T list", "-T"),
+            ("xmllint --format http://host/a.xml", "connects"),
+            ("xmllint --valid a.xml", "--valid"),
+            ("samtools view https://host/a.bam", "connects"),
+            ("samtools view a.cram", "connects"),
+            ("openssl enc -aes-256-ctr", "password"),
+            ("cat /dev/tty", "a device"),
+            ("sort /proc/kmsg", "read once"),
+            ("dd if=/dev/tty", "a device"),
+            ("chrt -o rm cat", "rm"),
         ] {
             let found = concern(text);
             assert!(found.as_ref().is_some_and(|found| found.contains(reason)), "{text}: {found:?}");
@@ -419,8 +315,56 @@ mod tests {
     }
 
     #[test]
+    fn the_surroundings_may_change_what_a_program_does() {
+        let directory = std::env::temp_dir().join(format!("pipemark-purity-{}", std::process::id()));
+        std::fs::create_dir(&directory).unwrap();
+        let script = directory.join("sort");
+        std::fs::write(&script, "#!/bin/sh\n").unwrap();
+        std::fs::set_permissions(&script, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+        let fifo = directory.join("fifo");
+        rustix::fs::mkfifoat(rustix::fs::CWD, &fifo, rustix::fs::Mode::RWXU).unwrap();
+        let concern = |text: &str, environment: &str, directories: &[&std::path::Path]| {
+            let directories = directories.iter().map(|path| path.to_path_buf()).collect();
+            let surroundings = Surroundings::of(environment.replace(' ', "\0").into_bytes(), directories);
+            let stage = TypedStage::of(text.to_owned(), pipemark_shell::Dialect::Bash);
+            concern_in(&stage, &surroundings).unwrap_or_default()
+        };
+        for (text, variable) in [
+            ("rg x", "RIPGREP_CONFIG_PATH=x"),
+            ("zgrep x", "GREP=x"),
+            ("sort", "LD_PRELOAD=x"),
+            ("tar tf a.tar", "TAR_OPTIONS=--remove-files"),
+            ("git diff", "GIT_EXTERNAL_DIFF=x"),
+            ("git log", "GIT_TRACE_SETUP=/x"),
+            ("gzip f -c", "POSIXLY_CORRECT="),
+            ("sort", "BASH_ENV=x"),
+            ("sort", "BASH_FUNC_sort%%=x"),
+            ("xargs grep x", "BASH_FUNC_xargs%%=x"),
+            ("env sort", "LD_AUDIT=x"),
+        ] {
+            assert_eq!(concern(text, "HOME=/", &[]), "", "{text}");
+            assert_ne!(concern(text, variable, &[]), "", "{text} with {variable}");
+        }
+        for (text, variable) in
+            [("xz -dc f", "XZ_OPT=-T0"), ("sort", "RIPGREP_CONFIG_PATH=x"), ("rg x", "RIPGREP_CONFIG_PATH=")]
+        {
+            assert_eq!(concern(text, variable, &[]), "", "{text} with {variable}");
+        }
+        let system = std::path::Path::new("/usr/bin");
+        assert!(concern("sort", "", &[&directory, system]).ends_with("sort, which may do anything"));
+        assert_eq!(concern("sort", "", &[system, &directory]), "");
+        assert_eq!(concern("/usr/bin/sort", "", &[&directory, system]), "");
+        assert_eq!(concern("sort", "", &[&directory]), "", "only that one is installed");
+        for text in ["sort F", "dd if=F", "grep -f F", "cat <F", "sort --files0-from=F"] {
+            let text = text.replace('F', fifo.to_str().unwrap());
+            assert!(concern(&text, "", &[]).ends_with("(a FIFO)"), "{text}");
+        }
+        std::fs::remove_dir_all(&directory).unwrap();
+    }
+
+    #[test]
     fn each_name_has_one_row() {
-        let mut names: Vec<&String> = TABLE.iter().flat_map(|row| &row.names).collect();
+        let mut names: Vec<&String> = TABLE.program.iter().flat_map(|row| &row.names).collect();
         names.sort();
         let twice = names.windows(2).find(|two| two[0] == two[1]);
         assert_eq!(twice, None);

@@ -1,6 +1,6 @@
 //! A pipeline as typed: its stages, and the words of each stage that is a plain command.
 
-use pipemark_shell::{Bar, Connector, Dialect, RedirectionKind, Script, ShellStage, Span};
+use pipemark_shell::{Bar, Connector, Dialect, RedirectionKind, Script, ShellStage, Span, WordPartKind};
 
 /// A pipeline as typed. Joining the texts of its stages with `|` restores it byte for byte.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -36,6 +36,8 @@ pub struct TypedWord {
     pub text: String,
     /// Whether the shell expands a variable or a pattern in it, so that its value isn't known.
     pub expands: bool,
+    /// Whether it may become several words, because an expansion stands outside quotes.
+    pub splits: bool,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -164,7 +166,8 @@ fn command(script: &Script, stage: &ShellStage) -> Option<TypedCommand> {
     let word = |word: &pipemark_shell::Word| {
         let text = text(&word.span);
         let value = word.as_str().map(str::to_owned);
-        TypedWord { expands: value.is_none(), value: value.unwrap_or_else(|| text.clone()), text }
+        let splits = value.is_none() && word.parts.iter().any(|part| may_split(&part.kind));
+        TypedWord { expands: value.is_none(), splits, value: value.unwrap_or_else(|| text.clone()), text }
     };
     let words: Vec<TypedWord> = simple.words.iter().map(word).collect();
     let variables = simple.assignments.iter().map(|assignment| {
@@ -181,6 +184,12 @@ fn command(script: &Script, stage: &ShellStage) -> Option<TypedCommand> {
     let command =
         TypedCommand { variables: variables.collect::<Option<Vec<_>>>()?, redirections: redirections.collect(), words };
     command.words.first().is_some_and(|first| !first.expands).then_some(command)
+}
+
+/// Whether the shell may split what this part of a word expands to. The names that a pattern matches aren't split.
+fn may_split(kind: &WordPartKind) -> bool {
+    use WordPartKind::{AnsiC, Continuation, Double, Escape, Locale, Pattern, Plain, Single};
+    !matches!(kind, Plain | Pattern | Escape | Continuation | Single | Double(_) | AnsiC | Locale(_))
 }
 
 /// Quotes a word of this program's own for sh and bash.
