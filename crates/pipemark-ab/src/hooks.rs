@@ -7,7 +7,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::process::Stdio;
 use std::time::Instant;
 
-use pipemark_host::child::{Interrupt, ProcessGroup, RunError, describe_status};
+use pipemark_host::child::{Interrupt, ProcessGroup, RunError, describe_status, kill_with_descendants};
 use pipemark_model::neutral;
 use pipemark_shell::shown_command;
 
@@ -42,7 +42,11 @@ pub fn run_hook(
     let output = stderr().as_fd().try_clone_to_owned().map_or_else(|_| Stdio::null(), Stdio::from);
     command.stdin(Stdio::null()).stdout(output);
     let mut child = conditions.start(&name, &mut command, ProcessGroup::Own)?;
-    let ended = child.wait(Instant::now() + conditions.limit, Some(interrupt))?;
+    let ended = child.wait(Instant::now() + conditions.limit, Some(interrupt));
+    if !matches!(ended, Ok(true)) {
+        kill_with_descendants(std::slice::from_ref(&child));
+    }
+    let ended = ended?;
     child.end_now().map_err(not_run)?;
     match child.end() {
         Some((status, _)) if ended && !status.success() => {

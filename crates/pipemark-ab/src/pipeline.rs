@@ -15,7 +15,9 @@ use pipemark_sys::usage::Usage;
 use rustix::process::{Pid, Signal};
 use sha2::Digest;
 
-use pipemark_host::child::{Child, Interrupt, PreparedChild, ProcessGroup, RunError, describe_status};
+use pipemark_host::child::{
+    Child, Interrupt, PreparedChild, ProcessGroup, RunError, describe_status, kill_with_descendants,
+};
 use pipemark_host::field;
 use pipemark_model::{Capacity, Nanos, neutral};
 
@@ -150,7 +152,8 @@ impl TimedCommand {
         observe(stages[0].pid());
         let pids = || stages.iter().map(Child::pid).collect();
         let sampler = mode.memory.then(|| MemorySampler::start(pids())).transpose().map_err(not_run)?;
-        drain(streams, writers, &stages, deadline, interrupt)?;
+        // `timeout` and others put their program into a process group of its own, which outlives that of the stages.
+        drain(streams, writers, &stages, deadline, interrupt).inspect_err(|_| kill_with_descendants(&stages))?;
         let elapsed = begin.elapsed();
         let pipeline_memory = sampler.and_then(MemorySampler::peak);
         let bytes =
@@ -305,4 +308,68 @@ fn check_end(stage: &Child, conditions: &RunConditions, printed: &[u8]) -> Resul
     let output = String::from_utf8_lossy(printed);
     let output = output.lines().last().map_or_else(String::new, |line| format!(" ({})", neutral(line)));
     Err(RunError::Failed(format!("'{}' {}{output}{advice}", neutral(stage.name()), describe_status(status))))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Instant;
+
+    use pipemark_host::child::Interrupt;
+
+    use super::*;
+
+    /// Whether a process with this argument runs.
+    fn runs(argument: &str) -> bool {
+        let all = std::fs::read_dir("/proc").unwrap().flatten();
+        let mut lines = all.filter_map(|entry| std::fs::read(entry.path().join("cmdline")).ok());
+        lines.any(|line| line.split(|&byte| byte == 0).any(|word| word == argument.as_bytes()))
+    }
+
+    #[test]
+    fn nothing_outlives_a_run_at_its_limit() {
+        // `timeout` puts the program into a process group of its own.
+        let length = format!("61.{}", std::process::id());
+        let command = TimedCommand {
+            stages: vec!["echo x".into(), format!("timeout 70 sleep {length}; :").into()],
+            capacity: None,
+        };
+        let conditions = RunConditions {
+            shell: Shell::Sh,
+            environment: Vec::new(),
+            cpus: None,
+            input: None,
+            ignore_failure: true,
+            limit: Duration::from_secs(600),
+            copies: 1,
+        };
+        let mode = RunMode { hashed: false, kept: false, memory: false, padding: 0 };
+        let interrupt = Interrupt::catch().unwrap();
+        // The limit is reached once the program runs, however busy the machine is.
+        for limit in [100, 1000, 10_000].map(Duration::from_millis) {
+            let conditions = RunConditions { limit, ..conditions.clone() };
+            let (mut printed, begun) = (Default::default(), Instant::now());
+            let has_started = std::thread::scope(|scope| {
+                let seen = scope.spawn(|| {
+                    while begun.elapsed() < limit {
+                        if runs(&length) {
+                            return true;
+                        }
+                        std::thread::sleep(Duration::from_millis(5));
+                    }
+                    false
+                });
+                assert!(command.run(&conditions, mode, &interrupt, &mut printed).is_err());
+                seen.join().unwrap()
+            });
+            if has_started {
+                // A killed process may take a moment to vanish.
+                while runs(&length) {
+                    assert!(begun.elapsed() < Duration::from_secs(40), "it outlives the run");
+                    std::thread::sleep(Duration::from_millis(10));
+                }
+                return;
+            }
+        }
+        panic!("the program has not started");
+    }
 }

@@ -9,6 +9,7 @@
 //! children to end, without reaping it. [`wait_readable`] waits for sockets and pipes. All three return when the user
 //! interrupts. A dropped child is killed with its process group and reaped.
 
+mod descendants;
 pub mod error;
 pub mod guard;
 pub mod interrupt;
@@ -36,6 +37,7 @@ use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
 use pipemark_model::Cpu;
 
+pub use descendants::kill_with_descendants;
 pub use error::RunError;
 pub use interrupt::{Interrupt, wait_readable};
 pub use prepared::PreparedChild;
