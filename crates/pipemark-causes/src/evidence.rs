@@ -259,6 +259,9 @@ recorded! {
     pub struct WaitCycle
     in JSON CycleTrace {
         pub steps: Vec<WaitStep>,
+        /// Whether an alarm(2) may end a wait: the kernel doesn't show whose alarms are set.
+        #[serde(default)]
+        pub may_have_alarm: bool,
     }
 }
 

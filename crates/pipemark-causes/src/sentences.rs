@@ -465,5 +465,10 @@ pub(crate) fn cycle_text(cycle: &WaitCycle) -> String {
             ),
         }
     };
-    format!("Deadlock: {}.", cycle.steps.iter().map(step).collect::<Vec<_>>().join("; "))
+    let end = if cycle.may_have_alarm {
+        " An alarm of one of these processes may end it; /proc doesn't show alarms."
+    } else {
+        ""
+    };
+    format!("Deadlock: {}.{end}", cycle.steps.iter().map(step).collect::<Vec<_>>().join("; "))
 }

@@ -184,7 +184,7 @@ pub fn cycle(all: &[WaitingProcess]) -> Option<WaitCycle> {
     let parent = |step: &WaitStep| index.by_pid.get(&step.pid).map(|&place| all[place].parent);
     let eldest = steps.iter().position(|step| parent(step).is_none_or(|parent| !inside.contains(&parent)));
     steps.rotate_left(eldest.unwrap_or(0));
-    Some(WaitCycle { steps })
+    Some(WaitCycle { steps, may_have_alarm: false })
 }
 
 #[cfg(test)]
@@ -226,6 +226,18 @@ mod tests {
             text.contains(
                 "room in the pipe on its standard error, and p10 (PID 10) has the read end as its descriptor 5"
             ),
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn an_alarm_that_nothing_shows_is_said_to_be_possible() {
+        let found = cycle(&unread()).unwrap();
+        assert!(!crate::sentences::cycle_text(&found).contains("alarm"));
+        let text = crate::sentences::cycle_text(&WaitCycle { may_have_alarm: true, ..found });
+        assert!(
+            text.starts_with("Deadlock: p10")
+                && text.ends_with("An alarm of one of these processes may end it; /proc doesn't show alarms."),
             "{text}"
         );
     }

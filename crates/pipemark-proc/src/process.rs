@@ -567,8 +567,36 @@ pub fn may_be_interrupted(process: &Process) -> bool {
     let status = text(format!("/proc/{}/status", process.files_of)).unwrap_or_default();
     let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:"));
     let caught = caught.and_then(|caught| u64::from_str_radix(caught.trim(), 16).ok()).unwrap_or(0);
-    let has_timer = || text(format!("/proc/{}/timers", process.pid)).is_ok_and(|timers| !timers.is_empty());
-    handlers_may_interrupt(caught) || has_timer()
+    handlers_may_interrupt(caught) || has_timer(process.pid) || parent_has_timer(process)
+}
+
+/// Whether a process has a timer of timer_create(2), armed or not.
+fn has_timer(pid: u32) -> bool {
+    text(format!("/proc/{pid}/timers")).is_ok_and(|timers| !timers.is_empty())
+}
+
+/// Whether a parent of a process has a timer, as `timeout` does, and may end the process. Only the nearest parents count, up
+/// to this process.
+fn parent_has_timer(process: &Process) -> bool {
+    const MAX_PARENTS: usize = 4;
+    let mut pid = process.parent;
+    for _ in 0..MAX_PARENTS {
+        if pid <= 1 || pid == std::process::id() {
+            return false;
+        }
+        if has_timer(pid) {
+            return true;
+        }
+        let Some(parent) = Process::read(pid) else { return false };
+        pid = parent.parent;
+    }
+    false
+}
+
+/// Whether an alarm of alarm(2) or setitimer(2) is set in any process, as far as the kernel shows it: it lists the timers of
+/// the whole machine, to root only, and doesn't say whose they are.
+pub fn alarms_may_be_set() -> bool {
+    fs::read_to_string("/proc/timer_list").map_or(true, |list| !list.contains("now at") || list.contains("it_real_fn"))
 }
 
 /// Whether a process that handles these signals may be interrupted in a wait. `caught` has a bit for each signal.

@@ -31,5 +31,6 @@ pub fn assess(scene: &Scene) -> Vec<Hypothesis> {
     let Some(cycle) = &scene.figures.cycle else { return Vec::new() };
     let with = |pid: u32| scene.figures.stages.iter().find(|stage| stage.pids.contains(&pid)).map(|stage| stage.number);
     let stage = cycle.steps.iter().find_map(|step| with(step.pid));
-    vec![Hypothesis { stage, ..Hypothesis::of_whole(Cause::Deadlock(kind_of(cycle)), Quality::Proved) }]
+    let quality = if cycle.may_have_alarm { Quality::Inferred } else { Quality::Proved };
+    vec![Hypothesis { stage, ..Hypothesis::of_whole(Cause::Deadlock(kind_of(cycle)), quality) }]
 }

@@ -61,6 +61,9 @@ impl CycleSearch {
         // A cycle counts if it is found twice, half a second apart.
         let before = std::mem::replace(&mut self.suspected, found);
         self.confirmed = self.suspected.clone().filter(|_| self.suspected == before);
+        if let Some(cycle) = &mut self.confirmed {
+            cycle.may_have_alarm = process::alarms_may_be_set();
+        }
     }
 }
 
