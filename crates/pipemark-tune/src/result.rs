@@ -244,7 +244,7 @@ pub struct GuessResult {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Fastest {
-    /// The pipeline, ready to paste.
+    /// The pipeline, ready to paste into sh or bash; empty if $SHELL is another shell, and `--shell` wasn't given.
     pub command: String,
     /// How many times as fast as the pipeline as typed.
     pub gain: f64,

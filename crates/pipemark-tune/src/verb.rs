@@ -193,8 +193,10 @@ fn experiment(options: &TuneOptions, text: &str, keep: KeepExperiments<'_>) -> V
         ),
     })?;
     end_on_interrupt(interrupt);
-    if own.shell.is_none() {
-        measured.notes.extend(shell_note(&std::env::var("SHELL").unwrap_or_default()));
+    let other_shell = own.shell.is_none().then(|| shell_note(&std::env::var("SHELL").unwrap_or_default())).flatten();
+    if let Some(note) = other_shell {
+        measured.fastest.iter_mut().for_each(|fastest| fastest.command.clear());
+        measured.notes.push(note);
     }
     if let Some(recorded) = &recorded {
         measured.notes.splice(0..0, recorded.notes.iter().cloned());
@@ -405,7 +407,9 @@ fn shell_note(shell: &str) -> Option<String> {
     let is_like_sh = name.is_empty() || Dialect::of_shell(name).is_ok();
     (!is_like_sh).then(|| {
         let name = pipemark_model::neutral(name);
-        format!("sh ran the pipeline, and the commands here are for sh; {name} may read them in another way")
+        format!(
+            "sh ran the pipeline, and {name} may read its commands in another way, so none is printed (--shell sh prints it)"
+        )
     })
 }
 
@@ -428,11 +432,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn users_of_other_shells_are_told_for_which_shell_commands_are() {
+    fn users_of_other_shells_are_told_why_no_command_is_printed() {
         assert!(["", "/bin/sh", "/usr/bin/bash", "dash"].iter().all(|shell| shell_note(shell).is_none()));
         for shell in ["/usr/bin/zsh", "fish", "/bin/ksh"] {
             let note = shell_note(shell).unwrap();
-            assert!(note.contains("for sh") && note.contains(crate::typed::base(shell)), "{note}");
+            assert!(note.contains("--shell sh") && note.contains(crate::typed::base(shell)), "{note}");
         }
     }
 }
