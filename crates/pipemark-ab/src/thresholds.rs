@@ -41,7 +41,7 @@ impl Thresholds {
     pub fn read(path: &Path, figures: &[&str]) -> Result<Thresholds, String> {
         let at = |error: &dyn std::fmt::Display| format!("{}: {}", path.display(), neutral(&error.to_string()));
         let mut text = String::new();
-        let file = std::fs::File::open(path).map_err(|error| at(&error))?;
+        let file = pipemark_host::open_input(path).map_err(|error| at(&error))?;
         // A device has no length, but no end either.
         let length = file.take(MAX_BYTES + 1).read_to_string(&mut text).map_err(|error| at(&error))?;
         if length as u64 > MAX_BYTES {

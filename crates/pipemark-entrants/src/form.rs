@@ -2,7 +2,6 @@
 //! its two programs. A filters.toml describes any number of line filters.
 
 use std::collections::BTreeMap;
-use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
@@ -135,7 +134,8 @@ pub struct FindingForm {
 /// A message with the file.
 pub(crate) fn read_text(file: &Path) -> Result<String, String> {
     let mut text = String::new();
-    let opened = File::open(file).and_then(|opened| opened.take(MAX_BYTES + 1).read_to_string(&mut text));
+    let opened =
+        pipemark_host::open_input(file).and_then(|opened| opened.take(MAX_BYTES + 1).read_to_string(&mut text));
     opened.map_err(|error| format!("{} cannot be read: {error}", file.display()))?;
     if text.len() as u64 > MAX_BYTES {
         return Err(format!("{} is larger than 64 KiB, the limit for a description", file.display()));

@@ -7,6 +7,7 @@ pub mod child;
 mod cpus;
 mod disturbance;
 mod files;
+mod input_file;
 mod limits;
 mod permissions;
 mod virtualization;
@@ -20,6 +21,7 @@ use rustix::process::{Resource, getrlimit};
 
 pub use disturbance::{Reading, warnings};
 pub use files::{field, show_cpu_list};
+pub use input_file::open_input;
 pub use limits::{ControlGroups, Headroom};
 pub use permissions::Facility;
 

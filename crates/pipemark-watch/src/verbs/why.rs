@@ -98,7 +98,7 @@ fn read_trace(path: &Path) -> Result<PipelineEvidence, ExitError> {
     let failed = |error: &dyn std::fmt::Display| {
         ExitError::with(FAILED, format_args!("cannot read the trace {}: {error}", neutral(&path.to_string_lossy())))
     };
-    let mut file = std::fs::File::open(path).map_err(|error| failed(&error))?;
+    let mut file = pipemark_host::open_input(path).map_err(|error| failed(&error))?;
     trace::read(&mut file).map_err(|error| failed(&error))
 }
 

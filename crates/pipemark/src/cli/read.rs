@@ -1,6 +1,5 @@
 //! Reads measurements from JSON files, which may have any content, or from the history.
 
-use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 
@@ -8,6 +7,7 @@ use serde::Deserialize;
 use serde_json::error::Category;
 
 use pipemark_console::{Destination, ExitError};
+use pipemark_host::open_input;
 use pipemark_model::{Document, SCHEMA, neutral};
 
 use crate::cli::output::DbOption;
@@ -140,7 +140,7 @@ pub fn file_text(name: &str, most: u64) -> Result<String, String> {
     let mut bytes = Vec::new();
     let length = match name {
         "-" => io::stdin().lock().take(most + 1).read_to_end(&mut bytes).map_err(failed)?,
-        _ => File::open(name).map_err(failed)?.take(most + 1).read_to_end(&mut bytes).map_err(failed)?,
+        _ => open_input(Path::new(name)).map_err(failed)?.take(most + 1).read_to_end(&mut bytes).map_err(failed)?,
     };
     if length as u64 > most {
         return Err(format!("{shown} is larger than {} MiB, the limit for imported figures", most >> 20));
@@ -165,7 +165,7 @@ pub fn documents_of_file(name: &str) -> Result<Vec<(Document, String)>, String> 
     let length = match name {
         "-" => io::stdin().lock().take(MAX_BYTES + 1).read_to_end(&mut bytes).map_err(failed)? as u64,
         _ => {
-            let file = File::open(name).map_err(failed)?;
+            let file = open_input(Path::new(name)).map_err(failed)?;
             // A file that reports too large a size isn't read.
             match file.metadata().map_err(failed)?.len() {
                 length if length > MAX_BYTES => length,

@@ -1,8 +1,9 @@
 //! Finds a suite by its name: an embedded one, or a file.
 
-use std::fs::{File, OpenOptions};
+use std::fs::OpenOptions;
 use std::io::{self, Read};
 use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
 
 use rustix::fs::OFlags;
 
@@ -25,7 +26,7 @@ pub fn find(word: &str) -> Result<Suite, String> {
 fn unknown(word: &str) -> String {
     let names: Vec<&str> = EMBEDDED.iter().map(|(name, _)| *name).collect();
     let hint = match did_you_mean(word, names.iter().copied()) {
-        hint if hint.is_empty() && File::open(word).is_ok() => format!(" (use ./{word} for the file)"),
+        hint if hint.is_empty() && Path::new(word).is_file() => format!(" (use ./{word} for the file)"),
         hint => hint,
     };
     format!("'{word}' is not a suite; use {}, or a file such as ./mine.toml{hint}", names.join(", "))
