@@ -1,24 +1,31 @@
 #!/usr/bin/env python3
 """Compares what `pipemark tune` finds on the pipelines of tests/real with the known bottlenecks, and with the printed pipeline.
 
-    bench/tune.py [--only REGEX] [--count N] [--skip N] [--budget SECONDS] [--json FILE] [--list] [--idle] [--known]
+    bench/tune.py [--only REGEX] [--count N] [--seed N] [--budget SECONDS] [--results FILE] [--tune-budget SECONDS] [--list]
+                  [--idle [--busy]] [--known]
 
-Takes N pipelines that can run again: without services, whose output is the same in each run, with a known stage. For each, it
-checks:
+Takes N pipelines in an order chosen by the seed: without services, with a known stage, and those that write the same again. For each, it checks:
 
-- stage: the stage that the expert's fix names has the largest gain of all stages without their work;
+- stage: the stage that the expert's fix names has the largest gain of all stages without their work, or nearly;
 - gain: the printed pipeline, pasted into a new shell, brings at least 80 % of the printed gain;
-- output: it writes the same;
-- slower: it isn't slower than the original;
-- fix: it reaches at least 90 % of the gain of the expert's fix (where `tune` found a faster pipeline);
-- time: `tune` keeps its budget.
+- output: it writes the same, or what it writes differs as `tune` says;
+- faster: it isn't slower than the original;
+- fix: `tune` reaches at least 90 % of the expert's fix, if the table of remedies has it and it writes the same;
+- time: `tune` keeps its budget;
+- as announced: there are as many runs as announced, give or take a quarter;
+- kinds: of each kind of experiment, at least one was made.
 
-With --idle, the pipelines have nothing to gain, and no gain may be found. With --known, stages have known costs, and "without a
-stage" must agree with the pipeline in which that stage takes no time. Exits with 1 if a promise is broken."""
+With --idle, the pipelines have nothing to gain, and no gain may be found; with --busy, two busy loops run meanwhile. With
+--known, stages have known costs, and "without a stage" must agree with the pipeline in which that stage takes no time.
+
+With --results, each result is added to a file when it is known, and pipelines in the file aren't measured again. After
+--budget SECONDS, no other pipeline is begun; call it again to go on. Exits with 1 if a promise is broken, and with 2 if
+pipelines are left."""
 
 import argparse
 import json
 import os
+import random
 import re
 import statistics
 import subprocess
@@ -33,7 +40,14 @@ import run as real  # noqa: E402
 
 PIPEMARK = os.environ.get("PIPEMARK", str(ROOT / "target/release/pipemark"))
 TURNS = 3
-PROMISES = {"stage": 0.95, "gain": 1.0, "output": 1.0, "faster": 1.0, "fix": 0.0, "time": 1.0}
+PROMISES = {
+    "stage": 0.95, "gain": 1.0, "output": 1.0, "faster": 1.0, "fix": 1.0, "time": 1.0, "as announced": 0.9,
+    "kinds": 0.9,
+}  # fmt: skip
+# A stage with this share of the largest gain may as well be the one.
+NEARLY = 0.95
+# A pipeline that is faster by less is as fast.
+NO_DIFFERENCE = 1.03
 # Pipelines in which no known change helps.
 IDLE = [
     "seq 3000000 | wc -l",
@@ -70,6 +84,36 @@ KNOWN = [
     [("cpu", 500), ("cpu", 500)],
 ]
 KNOWN_ERROR = 0.05
+KNOWN_TIMES = 3
+
+
+class Results:
+    """The results of pipelines by name, in a file of JSON lines if there is one."""
+
+    def __init__(self, path, budget):
+        self.path, self.deadline, self.rows, self.left = path, time.monotonic() + budget, {}, 0
+        if path and path.exists():
+            self.rows = {row["name"]: row for row in map(json.loads, path.read_text().splitlines())}
+
+    def measure(self, names_and_calls):
+        """The results of all, of which only new ones are measured as long as the time isn't over."""
+        found = []
+        for name, call in names_and_calls:
+            if name not in self.rows and time.monotonic() >= self.deadline:
+                self.left += 1
+                continue
+            if name not in self.rows:
+                self.rows[name] = {"name": name} | call()
+                if self.path:
+                    with self.path.open("a") as file:
+                        file.write(json.dumps(self.rows[name]) + "\n")
+            found.append(self.rows[name])
+        return found
+
+    def end(self, is_kept):
+        if self.left:
+            print(f"{self.left} pipelines are left")
+        sys.exit(1 if not is_kept else 2 if self.left else 0)
 
 
 def candidates(only):
@@ -132,13 +176,19 @@ def named_stage(case, result):
     without = [one for one in result["experiments"] if one["kind"] == "without" and one["gain"]]
     if not without:
         return None
-    best = max(without, key=lambda one: one["gain"])
-    stage = case["truth"]["stage"]
-    words = result["stages"][best["stage"] - 1]["command"]
-    return re.search(rf"(^|\W){re.escape(stage)}", words) is not None
+    most = max(one["gain"] for one in without)
+    best = [one for one in without if one["gain"] >= NEARLY * most]
+    commands = [result["stages"][one["stage"] - 1]["command"] for one in best]
+    return any(re.search(rf"(^|\W){re.escape(case['truth']['stage'])}", command) for command in commands)
 
 
-def row(name, case, budget):
+def is_as_announced(line, runs):
+    about, least, most = re.search(r"(?:about (\d+)|(\d+) to (\d+)) runs|$", line).groups()
+    least, most = [int(one or about or 0) for one in (least, most)]
+    return 0.75 * least <= runs <= 1.25 * most
+
+
+def row(case, budget):
     place = real.CaseDirectory(case)
     with place:
         shell = real.shell(case)
@@ -146,21 +196,30 @@ def row(name, case, budget):
         result, seconds, done = tune(case["pipeline"], budget, place.directory, place.environment, shell)
         if result is None:
             reason = done.stderr.strip().splitlines()
-            return {"name": name, "skipped": f"exit {done.returncode}: {reason[-1] if reason else ''}"}
-        found = {"name": name, "base": result["time"]["median"], "runs": result["runs"], "seconds": seconds}
+            return {"skipped": f"exit {done.returncode}: {reason[-1] if reason else ''}"}
+        found = {"base": result["time"]["median"], "runs": result["runs"], "seconds": seconds}
+        found["announced"] = next((line for line in done.stderr.splitlines() if "runs in at most" in line), "")
+        found["as announced"] = is_as_announced(found["announced"], result["runs"])
+        kinds = {one["kind"] for one in result["experiments"] if one["runs"]}
+        needed = {"without", "alone", "cpus"} | ({"capacity"} if len(result["stages"]) > 1 else set())
+        found["kinds"] = needed <= kinds and "guesses" not in result["untried"]
         found["stage"] = named_stage(case, result)
         found["time"] = seconds <= result["budget"] + 2
         fastest = result["fastest"]
+        # pipemark stands in printed pipelines by its name.
+        environment = place.environment | {"PATH": f"{os.path.dirname(PIPEMARK)}:{place.environment['PATH']}"}
+        pipelines = [case["pipeline"], case["fix"], *([fastest["command"]] if fastest else [])]
+        times, outputs = alternate(pipelines, place.directory, environment, shell)
+        by_fix, gain = times[0] / times[1], times[0] / times[-1] if fastest else 1.0
+        found |= {"expert": by_fix, "pasted": gain}
+        if case.get("remedies") and outputs[0] == outputs[1] and by_fix > NO_DIFFERENCE:
+            found["fix"] = gain >= 0.9 * by_fix
         if fastest:
-            # pipemark stands in printed pipelines by its name.
-            environment = place.environment | {"PATH": f"{os.path.dirname(PIPEMARK)}:{place.environment['PATH']}"}
-            pipelines = [case["pipeline"], fastest["command"], case["fix"]]
-            times, outputs = alternate(pipelines, place.directory, environment, shell)
-            gain, by_fix = times[0] / times[1], times[0] / times[2]
             found |= {
-                "command": fastest["command"], "printed": fastest["gain"], "pasted": gain, "expert": by_fix,
-                "gain": gain >= 0.8 * fastest["gain"], "output": outputs[0] == outputs[1], "faster": gain > 0.97,
-                "fix": gain >= 0.9 * by_fix,
+                "command": fastest["command"], "printed": fastest["gain"],
+                "gain": gain >= 0.8 * fastest["gain"],
+                "output": (outputs[0] == outputs[-1]) == fastest["same_output"],
+                "faster": gain > 1 / NO_DIFFERENCE,
             }  # fmt: skip
         return found
 
@@ -169,103 +228,121 @@ def show(found):
     if "skipped" in found:
         return f"{found['name']:36} skipped: {found['skipped'][:80]}"
     marks = " ".join(f"{key}:{'yes' if found[key] else 'NO'}" for key in PROMISES if found.get(key) is not None)
-    gain = f"{found['printed']:.2f} {found['pasted']:.2f} {found['expert']:.2f}" if "printed" in found else "-"
-    return f"{found['name']:36} {found['base']:.2f} s, {found['runs']} runs; printed, pasted, expert: {gain}; {marks}"
+    printed = f"{found['printed']:.2f}" if "printed" in found else "-"
+    gains = f"{printed} {found['pasted']:.2f} {found['expert']:.2f}"
+    return f"{found['name']:36} {found['base']:.2f} s, {found['runs']} runs; printed, pasted, expert: {gains}; {marks}"
 
 
-def idle(budget, skip, count):
-    claimed = []
-    pipelines = IDLE[skip:][:count]
-    for pipeline in pipelines:
-        result, _, done = tune(pipeline, budget, "/", dict(os.environ), "sh")
-        fastest = result and result["fastest"]
-        if fastest:
+def real_pipelines(options, results):
+    real.adopt_orphans()
+    cases = sorted(candidates(options.only), key=lambda one: one[0])
+    random.Random(options.seed).shuffle(cases)
+    if options.list:
+        sys.exit("\n".join(f"{name}: {case['pipeline']}" for name, case in cases))
+
+    def call(name, case):
+        try:
+            found = row(case, options.tune_budget)
+        except (real.Failure, subprocess.TimeoutExpired) as error:
+            found = {"skipped": str(error)[:200]}
+        print(show({"name": name} | found), flush=True)
+        return found
+
+    # Those that can't run again are replaced by others.
+    rows = []
+    for name, case in cases:
+        if sum("skipped" not in found for found in rows) + results.left < options.count:
+            rows += results.measure([(name, lambda name=name, case=case: call(name, case))])
+    is_kept = True
+    for key, least in PROMISES.items():
+        known = [found[key] for found in rows if found.get(key) is not None]
+        if known:
+            is_right = sum(known) >= least * len(known)
+            is_kept &= is_right
+            print(f"{key}: {sum(known)} of {len(known)}{'' if is_right else f', which is less than {least:.0%}'}")
+    print(f"{len(rows)} pipelines, {sum('skipped' in found for found in rows)} skipped")
+    results.end(is_kept)
+
+
+def idle(options, results):
+    """Runs pipelines with nothing to gain, beside two busy loops if asked for."""
+
+    def call(pipeline):
+        result, seconds, done = tune(pipeline, options.tune_budget, "/", dict(os.environ), "sh")
+        if result is None:
+            return {"failed": done.stderr.strip()[-200:]}
+        found = {"seconds": seconds, "budget": result["budget"], "false": False}
+        if fastest := result["fastest"]:
             environment = os.environ | {"PATH": f"{os.path.dirname(PIPEMARK)}:{os.environ['PATH']}"}
-            (old, new), outputs = alternate([pipeline, fastest["command"]], "/", environment, "sh")
-            true = old / new > 1.02 and outputs[0] == outputs[1]
-            print(
-                f"{pipeline}: {fastest['gain']:.2f} claimed, {old / new:.2f} pasted: {fastest['command']}", flush=True
-            )
-            claimed += [] if true else [pipeline]
-        else:
-            print(f"{pipeline}: no gain{'' if result else ' (' + done.stderr.strip()[-100:] + ')'}", flush=True)
-    print(f"{len(pipelines)} pipelines with nothing to gain, {len(claimed)} false claims")
-    return len(claimed) <= max(1, len(pipelines) * 0.05)
+            (old, new), outputs = alternate([pipeline, fastest["command"]], "/", environment, "sh", turns=7)
+            is_true = old / new > NO_DIFFERENCE and outputs[0] == outputs[1]
+            found |= {"false": not is_true, "printed": fastest["gain"], "pasted": old / new, "command": fastest["command"]}
+        print(f"{pipeline}: {found}", flush=True)
+        return found
+
+    mark = "busy: " if options.busy else ""
+    loops = [subprocess.Popen(["sh", "-c", "while :; do :; done"]) for _ in range(2 if options.busy else 0)]
+    try:
+        pipelines = IDLE[: options.count]
+        rows = results.measure((mark + one, lambda one=one: call(one)) for one in pipelines)
+    finally:
+        for loop in loops:
+            loop.kill()
+            loop.wait()
+    claims = sum(found.get("false", False) for found in rows)
+    print(f"{len(rows)} pipelines with nothing to gain, {claims} false claims")
+    results.end(claims <= 0.05 * len(rows) and not any("failed" in found for found in rows))
 
 
-def known(budget):
+def known(options, results):
     """Compares "without a stage" with the same pipeline in which the stage takes no time."""
-    right = total = 0
     with tempfile.TemporaryDirectory() as directory:
         subprocess.run(["cc", "-O2", "-pthread", "-o", f"{directory}/stage", ROOT / "bench/stage.c"], check=True)
-        for costs in KNOWN:
+        environment = dict(os.environ)
 
-            def pipeline(left_out=None, costs=costs):
+        def call(costs):
+            def pipeline(left_out=None):
                 stages = [
                     f"./stage read {work} {0 if at == left_out else cost}" for at, (work, cost) in enumerate(costs)
                 ]
                 return " | ".join(["head -c 32M /dev/zero", *stages, "wc -c"])
 
-            result, _, done = tune(pipeline(), budget, directory, dict(os.environ), "sh")
-            if result is None:
-                print(f"{costs}: failed: {done.stderr.strip()[-200:]}")
-                total += len(costs)
-                continue
+            gains = [[] for _ in costs]
+            for _ in range(KNOWN_TIMES):
+                result, _, done = tune(pipeline(), options.tune_budget, directory, environment, "sh")
+                if result is None:
+                    return {"failed": done.stderr.strip()[-200:]}
+                for at, found in enumerate(gains):
+                    found += [one["gain"] for one in result["experiments"] if one["id"] == f"without-{at + 2}" and one["gain"]]
             variants = [pipeline()] + [pipeline(at) for at in range(len(costs))]
-            times, _ = alternate(variants, directory, dict(os.environ), "sh", turns=5)
-            for at, cost in enumerate(costs):
-                truth = times[0] / times[at + 1]
-                found = [one["gain"] for one in result["experiments"] if one["id"] == f"without-{at + 2}"]
-                is_right = bool(found) and found[0] is not None and abs(found[0] / truth - 1) <= KNOWN_ERROR
-                total, right = total + 1, right + is_right
-                print(
-                    f"{costs} without {cost}: {truth:.2f} true, {found} found{'' if is_right else ' WRONG'}",
-                    flush=True,
-                )
-    print(f"known costs: {right} of {total} within {KNOWN_ERROR:.0%}")
-    return right >= 0.9 * total
+            times, _ = alternate(variants, directory, environment, "sh", turns=7)
+            true = [times[0] / one for one in times[1:]]
+            found = [statistics.median(one) if one else None for one in gains]
+            print(f"{costs}: true {[f'{one:.2f}' for one in true]}, found {found}", flush=True)
+            return {"true": true, "found": found}
+
+        rows = results.measure((str(costs), lambda costs=costs: call(costs)) for costs in KNOWN[: options.count])
+    pairs = [pair for found in rows for pair in zip(found.get("true", []), found.get("found", []))]
+    right = sum(one is not None and abs(one / truth - 1) <= KNOWN_ERROR for truth, one in pairs)
+    print(f"known costs: {right} of {len(pairs)} within {KNOWN_ERROR:.0%}")
+    results.end(right == len(pairs) and not any("failed" in found for found in rows))
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", default="")
     parser.add_argument("--count", type=int, default=60)
-    parser.add_argument("--skip", type=int, default=0)
-    parser.add_argument("--budget", type=float)
-    parser.add_argument("--json")
+    parser.add_argument("--seed", type=int, default=62)
+    parser.add_argument("--budget", type=float, default=float("inf"), help="begin no pipeline after SECONDS")
+    parser.add_argument("--tune-budget", type=float, help="the --budget of tune, in seconds")
+    parser.add_argument("--results", type=Path, metavar="FILE")
     parser.add_argument("--list", action="store_true")
     parser.add_argument("--idle", action="store_true")
+    parser.add_argument("--busy", action="store_true")
     parser.add_argument("--known", action="store_true")
     options = parser.parse_args()
-    if options.idle:
-        sys.exit(0 if idle(options.budget, options.skip, options.count) else 1)
-    if options.known:
-        sys.exit(0 if known(options.budget) else 1)
-    real.adopt_orphans()
-    cases = list(candidates(options.only))
-    # Spread over all families.
-    step = max(1, len(cases) // options.count)
-    cases = cases[options.skip :: step][: options.count]
-    if options.list:
-        sys.exit("\n".join(f"{name}: {case['pipeline']}" for name, case in cases))
-    rows = []
-    for name, case in cases:
-        try:
-            found = row(name, case, options.budget)
-        except (real.Failure, subprocess.TimeoutExpired) as error:
-            found = {"name": name, "skipped": str(error)[:200]}
-        rows.append(found)
-        print(show(found), flush=True)
-        if options.json:
-            Path(options.json).write_text(json.dumps(rows, indent=1))
-    broken = []
-    for key, least in PROMISES.items():
-        known = [found[key] for found in rows if found.get(key) is not None]
-        if known:
-            share = sum(known) / len(known)
-            print(f"{key}: {sum(known)} of {len(known)}")
-            broken += [key] if share < least else []
-    sys.exit(1 if broken else 0)
+    run = idle if options.idle else known if options.known else real_pipelines
+    run(options, Results(options.results, options.budget))
 
 
 if __name__ == "__main__":

@@ -21,6 +21,7 @@ pub mod ranking;
 mod ranks;
 pub mod records;
 mod regimes;
+pub mod sequential;
 pub mod sessions;
 pub mod spread;
 pub mod verdict;

@@ -50,6 +50,8 @@ pub struct ExperimentResult {
     pub notes: Vec<String>,
     /// Experiments that were not made, because the budget was spent or the user interrupted.
     pub untried: Vec<String>,
+    /// A budget with which they would probably have been made, in seconds; null if all were made, or the user interrupted.
+    pub sufficient_budget: Option<f64>,
 }
 
 impl ExperimentResult {
@@ -76,16 +78,20 @@ impl ExperimentResult {
                 None => "the output is the same".to_owned(),
                 Some(difference) => format!("the output differs: {difference}"),
             };
+            let by = match fastest.changes.as_slice() {
+                [change] => format!(": {change}"),
+                changes => format!(", by {} changes", changes.len()),
+            };
             return format!(
-                "fastest: {}× as fast ({} to {}), {output}: {}",
+                "fastest: {}× as fast ({} to {}), {output}{by}",
                 digits(fastest.gain),
                 digits(fastest.low),
                 digits(fastest.high),
-                fastest.changes.join("; ")
             );
         }
         // On a noisy machine, a budget for that many runs may have been too short already.
         let enough = (self.time.median * RUNS_OF_A_BUDGET).max(60.0).max(self.budget * 2.0);
+        let enough = self.sufficient_budget.map_or(enough, |budget| budget.max(self.budget * 1.2));
         let longer = || format!("use --budget {:.0}s", enough.ceil());
         if self.experiments.iter().all(|one| one.runs == 0) {
             return format!("no change was tried: the budget is too short; {}", longer());
@@ -135,6 +141,9 @@ pub struct StageResult {
     /// How many times as fast the pipeline would be without the stage's costs, as `why` predicts from the first run; null
     /// if it predicts nothing.
     pub predicted: Option<PredictedGain>,
+    /// The largest gain without the stage's work, by the times of all stages alone; null unless it is too small to be
+    /// worth an experiment.
+    pub bound: Option<f64>,
 }
 
 /// A gain as `why` predicts it.
@@ -197,6 +206,9 @@ pub struct TuneExperiment {
     pub stage: Option<usize>,
     /// What it does.
     pub text: String,
+    /// The changes of the pipeline to paste, each as a clause.
+    #[serde(default)]
+    pub changes: Vec<String>,
     /// The pipeline to paste; null if there is none.
     pub command: Option<String>,
     /// The time in seconds, the median of its runs; null if no run ended in time.

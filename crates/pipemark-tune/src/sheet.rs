@@ -41,18 +41,12 @@ pub fn sheet(result: &ExperimentResult) -> Sheet {
 
 /// The verdict of `why`, and whether the experiments confirm it.
 fn verdict(prediction: &Prediction) -> Vec<Note> {
-    let predicted = prediction.predicted.map(|gain| format!(" (predicted {})", predicted_text(gain)));
+    let predicted = prediction.predicted.map(|gain| format!("predicted {}×, ", predicted_text(gain)));
     let predicted = predicted.unwrap_or_default();
     let judged = prediction.confirmed.zip(prediction.measured).map(|(confirmed, measured)| {
-        let measured = digits(measured);
-        match (confirmed, prediction.stage) {
-            (true, Some(_)) => format!("confirmed: without the work of that stage {measured}× as fast{predicted}"),
-            (true, None) => format!("confirmed: larger pipes are {measured}× as fast{predicted}"),
-            (false, Some(_)) => {
-                format!("not confirmed: without the work of that stage {measured}× as fast{predicted}; see below")
-            }
-            (false, None) => format!("not confirmed: larger pipes are {measured}× as fast{predicted}"),
-        }
+        let confirmed = if confirmed { "confirmed" } else { "not confirmed" };
+        let change = if prediction.stage.is_some() { "without the work of that stage" } else { "with larger pipes" };
+        format!("{confirmed}: {predicted}measured {}× {change}", digits(measured))
     });
     let judged = judged.unwrap_or_else(|| "no experiment here tests that".to_owned());
     let text = format!("why: {}", prediction.text);
@@ -104,8 +98,9 @@ fn stages(result: &ExperimentResult) -> Grid {
             stage.wrote.map_or_else(Cell::default, |bytes| Cell::of(ByteSize(bytes).to_string(), bytes))
         })
         .column(Column::figures("alone", "alone"), |stage| seconds(find(result, ExperimentKind::Alone, stage.number)))
-        .column(Column::figures("gain", "without it"), |stage| {
-            gain(find(result, ExperimentKind::Without, stage.number))
+        .column(Column::figures("gain", "without it"), |stage| match stage.bound {
+            Some(bound) => Cell::shown(format!("≤ {}×", digits(bound))),
+            None => gain(find(result, ExperimentKind::Without, stage.number)),
         })
         .column(Column::figures("", "interval"), |stage| interval(find(result, ExperimentKind::Without, stage.number)))
         .column(Column::figures("predicted", "predicted"), |stage| {
@@ -131,17 +126,34 @@ fn changes(result: &ExperimentResult) -> Grid {
     });
     const MOST: usize = 8;
     rows.truncate(MOST);
+    // Changes that are made together have a line each.
+    let lines = |one: &TuneExperiment| match one.changes.len() {
+        0 | 1 => vec![one.text.clone()],
+        _ => one
+            .changes
+            .iter()
+            .zip(0..)
+            .map(|(text, nth)| if nth == 0 { text.clone() } else { format!("+ {text}") })
+            .collect(),
+    };
+    let rows: Vec<(Option<&TuneExperiment>, String)> = rows
+        .into_iter()
+        .flat_map(|one| lines(one).into_iter().zip(0..).map(move |(line, nth)| (Some(one).filter(|_| nth == 0), line)))
+        .collect();
     Table::of(&rows)
-        .column(Column::words("change", "change").fit(Fit::Wrapped), |one| {
-            let stage = one.stage.filter(|_| one.kind == ExperimentKind::Remedy);
+        .column(Column::words("change", "change").fit(Fit::Wrapped), |(one, line)| {
+            let stage = one.filter(|one| one.kind == ExperimentKind::Remedy).and_then(|one| one.stage);
             let stage = stage.map_or_else(String::new, |stage| format!("{stage} "));
-            Cell::of(format!("{stage}{}", one.text), one.text.as_str())
+            Cell::of(format!("{stage}{line}"), line.as_str())
         })
-        .column(Column::figures("gain", "gain"), |one| gain(Some(one)))
-        .column(Column::figures("", "interval"), |one| interval(Some(one)))
-        .column(Column::words("verdict", "verdict"), |one| match one.verdict {
-            Some(verdict) => Cell::of(verdict.name(), verdict.name()).style(pipemark_console::verdict::style(verdict)),
-            None => Cell::shown("not proved"),
+        .column(Column::figures("gain", "gain"), |(one, _)| gain(*one))
+        .column(Column::figures("", "interval"), |(one, _)| interval(*one))
+        .column(Column::words("verdict", "verdict"), |(one, _)| match one.map(|one| one.verdict) {
+            Some(Some(verdict)) => {
+                Cell::of(verdict.name(), verdict.name()).style(pipemark_console::verdict::style(verdict))
+            }
+            Some(None) => Cell::shown("not proved"),
+            None => Cell::default(),
         })
         .grid()
 }
@@ -178,7 +190,8 @@ fn bottleneck(result: &ExperimentResult) -> Option<String> {
     let (best, stage, proof) = without.first()?.clone();
     let second = without.get(1).map_or(1.0, |second| second.0);
     // Of a stage that couldn't be measured, nothing is known.
-    let of = if without.len() < result.stages.len() { " of the stages measured" } else { "" };
+    let bounded = result.stages.iter().filter(|stage| stage.bound.is_some()).count();
+    let of = if without.len() + bounded < result.stages.len() { " of the stages measured" } else { "" };
     if best < NO_DIFFERENCE {
         let whose = if of.is_empty() { "no stage" } else { "none of the stages measured" };
         return Some(format!(
@@ -240,7 +253,10 @@ fn sentences(result: &ExperimentResult) -> Vec<String> {
         sentences.push(format!("omitted, because the output differs: {}", differing.join("; ")));
     }
     if !result.untried.is_empty() {
-        let reason = if result.interrupted { "" } else { " in the budget (use a longer --budget)" };
+        let reason = match result.sufficient_budget {
+            Some(budget) => format!(" in the budget (--budget {budget:.0}s should suffice)"),
+            None => String::new(),
+        };
         sentences.push(format!("not tried{reason}: {}", result.untried.join("; ")));
     }
     sentences
@@ -252,7 +268,12 @@ fn conclusion(sheet: &mut Sheet, result: &ExperimentResult) {
     let Some(fastest) = &result.fastest else {
         return sheet.notes([Note::new("", Style::Plain, &text)]);
     };
-    sheet.notes([Some(Note::new("", Style::Success, &text)), Note::command(&fastest.command)].into_iter().flatten());
+    let mut notes = vec![Note::new("", Style::Success, &text)];
+    if fastest.changes.len() > 1 {
+        notes.extend(fastest.changes.iter().map(|change| Note::new("+", Style::Plain, change)));
+    }
+    notes.extend(Note::command(&fastest.command));
+    sheet.notes(notes);
 }
 
 /// The result with a chart, for a page.
@@ -321,6 +342,7 @@ mod tests {
             command: name.to_owned(),
             wrote: None,
             predicted: None,
+            bound: None,
         };
         ExperimentResult {
             schema: SCHEMA.to_owned(),
@@ -339,6 +361,7 @@ mod tests {
             guesses: Vec::new(),
             notes: Vec::new(),
             untried: Vec::new(),
+            sufficient_budget: None,
         }
     }
 

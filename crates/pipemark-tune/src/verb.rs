@@ -218,6 +218,7 @@ fn experiment(options: &TuneOptions, text: &str, keep: KeepExperiments<'_>) -> V
         guesses: measured.guesses,
         notes: measured.notes,
         untried: measured.untried,
+        sufficient_budget: measured.sufficient_budget,
     };
     let written = write(options, &result);
     if options.live.watched.record {

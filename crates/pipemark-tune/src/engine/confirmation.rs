@@ -4,16 +4,16 @@ use std::time::Duration;
 
 use pipemark_model::total_order;
 use pipemark_stats::compare::Comparison;
-use pipemark_stats::ranking::{by_round, is_settled};
+use pipemark_stats::sequential::{LOOKS, compare_at_look, is_decided};
 use pipemark_stats::verdict::Verdict;
 
+use super::guess_trials::GuessTrials;
 use super::{CONFIRMED, Experimenter, MIN_GAIN, MIN_ROUNDS, median};
 use crate::lab::{NoRun, RunOutput, counted_only};
 use crate::result::{ExperimentKind, Fastest, TuneExperiment};
 
-const MAX_ROUNDS: usize = 25;
-/// The share of the budget that is left for guesses.
-const SHARE_OF_GUESSES: f64 = 0.2;
+/// The most rounds: those of the last look.
+pub(super) const MAX_ROUNDS: usize = LOOKS[LOOKS.len() - 1];
 
 /// A variant in the confirmation.
 struct ConfirmedVariant {
@@ -26,19 +26,20 @@ struct ConfirmedVariant {
 }
 
 impl Experimenter<'_, '_, '_> {
-    /// Measures the best variants and the pipeline as it is in interleaved rounds, as many as the budget allows.
-    pub(super) fn confirm(&mut self) {
+    /// Measures the best variants and the pipeline as it is in interleaved rounds, until their verdicts are decided. Rounds
+    /// after the first look leave the time that `guesses` need.
+    pub(super) fn confirm(&mut self, guesses: Option<&GuessTrials>) {
         let mut chosen = self.choose();
         while chosen.len() > 1 && self.left() < MIN_ROUNDS as f64 * self.time_of_round(&chosen) {
             chosen.pop();
         }
+        let for_guesses = guesses.map_or(0.0, |trials| trials.time_to_confirm(self.lab.overhead_of_run()));
         let candidate = |trial| ConfirmedVariant { trial, times: Vec::new(), is_active: true };
         let mut candidates: Vec<ConfirmedVariant> = chosen.into_iter().map(candidate).collect();
         let mut base = Vec::new();
         for round in 0..MAX_ROUNDS {
             let active: Vec<usize> = candidates.iter().filter(|one| one.is_active).map(|one| one.trial).collect();
-            // More rounds than needed leave time for guesses.
-            let reserved = if round < MIN_ROUNDS { 0.0 } else { self.budget.as_secs_f64() * SHARE_OF_GUESSES };
+            let reserved = if round < MIN_ROUNDS { 0.0 } else { for_guesses };
             if active.is_empty() || self.interrupted || self.left() < self.time_of_round(&active) + reserved {
                 break;
             }
@@ -56,28 +57,28 @@ impl Experimenter<'_, '_, '_> {
                     return;
                 }
             }
-            if base.len() >= MIN_ROUNDS {
-                self.stop_settled(&mut candidates, &base);
+            if LOOKS.contains(&base.len()) {
+                self.stop_decided(&mut candidates, &base);
             }
         }
         self.judge(&candidates, &base);
     }
 
     fn comparison(&self, candidate: &ConfirmedVariant, base: &[f64], all: usize) -> Option<Comparison> {
-        by_round(&base[..candidate.times.len()], &candidate.times, all, self.plan.threshold).ok()
+        compare_at_look(&base[..candidate.times.len()], &candidate.times, all, self.plan.threshold).ok()
     }
 
-    /// Ends the rounds of candidates whose verdict is settled, and of pipelines to paste that aren't the best.
-    fn stop_settled(&self, candidates: &mut [ConfirmedVariant], base: &[f64]) {
+    /// Ends the rounds of candidates whose verdict is decided, and of pipelines to paste that aren't the best.
+    fn stop_decided(&self, candidates: &mut [ConfirmedVariant], base: &[f64]) {
         let is_pasted = |candidate: &ConfirmedVariant| self.trials[candidate.trial].experiment.command.is_some();
         let pasted = candidates.iter().filter(|one| is_pasted(one));
         let best = pasted.map(|one| median(&one.times)).reduce(f64::min);
         let all = candidates.len();
         for candidate in candidates.iter_mut().filter(|one| one.is_active) {
             let comparison = self.comparison(candidate, base, all);
-            let is_settled = comparison.is_some_and(|found| is_settled(&found, self.plan.threshold));
+            let is_decided = comparison.is_some_and(|found| is_decided(&found, MIN_GAIN - 1.0));
             let is_beaten = is_pasted(candidate) && best.is_some_and(|best| median(&candidate.times) > best);
-            candidate.is_active = !is_settled && !is_beaten;
+            candidate.is_active = !is_decided && !is_beaten;
         }
     }
 
@@ -117,7 +118,8 @@ impl Experimenter<'_, '_, '_> {
         }
     }
 
-    /// The trials to confirm: the best two pipelines to paste, then the best of the others.
+    /// The trials to confirm: the best pipeline to paste, the best of the others, and the second best pipeline to paste, or
+    /// more of a kind if there are none of the other. If the budget has no room for all, the last ones are omitted.
     pub(super) fn choose(&self) -> Vec<usize> {
         let gain = |at: &usize| self.trials[*at].experiment.gain.unwrap_or(0.0);
         let is_useful = |at: &usize| {
@@ -126,10 +128,12 @@ impl Experimenter<'_, '_, '_> {
         };
         let mut useful: Vec<usize> = (0..self.trials.len()).filter(is_useful).collect();
         useful.sort_by_cached_key(|one| total_order(-gain(one)));
-        let is_pasted = |at: &&usize| self.trials[**at].experiment.command.is_some();
-        let mut chosen: Vec<usize> = useful.iter().filter(is_pasted).take(2).copied().collect();
-        let others = useful.iter().filter(|at| !is_pasted(at));
-        chosen.extend(others.take(CONFIRMED - chosen.len()).copied());
+        let is_pasted = |at: &usize| self.trials[*at].experiment.command.is_some();
+        let (pasted, others): (Vec<usize>, Vec<usize>) = useful.into_iter().partition(is_pasted);
+        let mut chosen: Vec<usize> =
+            [pasted.first(), others.first(), pasted.get(1)].into_iter().flatten().copied().collect();
+        chosen.extend(pasted.iter().skip(2).chain(others.iter().skip(1)));
+        chosen.truncate(CONFIRMED);
         chosen
     }
 

@@ -1,5 +1,6 @@
 //! What is known of guesses while they are tried.
 
+use super::{MIN_ROUNDS, median};
 use crate::guesses::Guess;
 use crate::lab::Variant;
 use crate::sandbox::Sandbox;
@@ -23,4 +24,18 @@ pub struct KeptGuess {
     pub variant: Variant,
     pub gain: f64,
     pub seconds: f64,
+}
+
+impl GuessTrials {
+    /// The time of a confirming round of some guesses, in seconds.
+    pub fn time_of_round(&self, kept: &[KeptGuess], overhead: f64) -> f64 {
+        let guesses = kept.iter().map(|kept| kept.seconds + overhead);
+        median(&self.base_times) + overhead + guesses.sum::<f64>()
+    }
+
+    /// The time that the fewest rounds of the best guess need, in seconds.
+    pub fn time_to_confirm(&self, overhead: f64) -> f64 {
+        let best = &self.kept[..self.kept.len().min(1)];
+        if best.is_empty() { 0.0 } else { MIN_ROUNDS as f64 * self.time_of_round(best, overhead) }
+    }
 }

@@ -1,14 +1,15 @@
-//! Tries guesses in a sandbox, and confirms the best ones in interleaved rounds. They are compared with the pipeline as
-//! it is in the same sandbox, and come after all other experiments.
+//! Screens guesses in a sandbox, and confirms the best ones in interleaved rounds. They are compared with the pipeline as
+//! it is in the same sandbox.
 
 use std::time::Duration;
 
-use pipemark_model::total_order;
-use pipemark_stats::ranking::{by_round, is_settled};
+use pipemark_model::{digits, total_order};
+use pipemark_stats::sequential::{LOOKS, compare_at_look, is_decided};
 use pipemark_stats::verdict::Verdict;
 
+use super::confirmation::MAX_ROUNDS;
 use super::guess_trials::{GuessTrials, KeptGuess};
-use super::{Experimenter, MIN_ROUNDS, PipelineSource, median};
+use super::{BASELINE_EVERY, Experimenter, MIN_ROUNDS, PipelineSource, TunePlan, median};
 use crate::guesses::{Guess, guesses, may_be_unset, unset};
 use crate::lab::{NoRun, Variant, VariantRun, hashed};
 use crate::purity::concern;
@@ -22,56 +23,62 @@ const MIN_GAIN: f64 = 1.1;
 const CONFIRMED: usize = 3;
 /// The number of guesses that are tried, besides those about variables of the environment.
 const MOST: usize = 16;
-const MAX_ROUNDS: usize = 15;
-/// The pipeline as it is runs again after this many guesses.
-const BASELINE_EVERY: usize = 4;
 
 /// A guess in the confirmation.
 struct ConfirmedGuess {
     kept: KeptGuess,
     times: Vec<f64>,
-    is_settled: bool,
+    is_decided: bool,
 }
 
-impl GuessTrials {
-    /// The time of a confirming round, in seconds.
-    fn time_of_round(&self, overhead: f64) -> f64 {
-        let guesses = self.kept.iter().map(|kept| kept.seconds + overhead);
-        median(&self.base_times) + overhead + guesses.sum::<f64>()
+/// The stages that run outside of the sandbox: a recorded source.
+fn stages_outside(plan: &TunePlan<'_>) -> usize {
+    usize::from(matches!(plan.source, PipelineSource::Recorded(_)))
+}
+
+/// The number of guesses about a pipeline that are tried at most; 0 if a stage may change something.
+pub fn number_of_guesses(plan: &TunePlan<'_>) -> usize {
+    let first = stages_outside(plan);
+    if plan.pipeline.stages[first..].iter().any(|stage| concern(stage).is_some()) {
+        return 0;
     }
+    // And one that unsets variables.
+    guesses(&plan.pipeline, first, plan.setting.cpus).len().min(MOST) + 1
 }
 
 impl Experimenter<'_, '_, '_> {
-    /// The number of stages that run outside of the sandbox: a recorded source.
-    fn stages_outside(&self) -> usize {
-        usize::from(matches!(self.plan.source, PipelineSource::Recorded(_)))
-    }
-
-    /// Tries all guesses once or twice, as far as the budget has room, and confirms the best ones.
-    pub(super) fn try_guesses(&mut self) {
-        let first = self.stages_outside();
+    /// Tries all guesses once or twice, as far as the budget has room. `None` if there are no guesses.
+    pub(super) fn screen_guesses(&mut self) -> Option<GuessTrials> {
+        let first = stages_outside(self.plan);
         if self.interrupted || self.plan.pipeline.stages.len() <= first {
-            return;
+            return None;
         }
         if let Some(concern) = self.plan.pipeline.stages[first..].iter().find_map(concern) {
-            return self.notes.push(format!("no guesses, because a stage may change something: {concern}"));
+            self.notes.push(format!("no guesses, because a stage may change something: {concern}"));
+            return None;
         }
-        if self.left() < 2.0 * (MIN_ROUNDS + 1) as f64 * self.cost() {
-            return self.untried.push("guesses".to_owned());
+        if self.left() < self.reserve() + 2.0 * self.cost() {
+            let runs = (number_of_guesses(self.plan) + 2 * MIN_ROUNDS) as f64;
+            self.leave_untried("guesses".to_owned(), runs * self.cost());
+            return None;
         }
         match self.start_guesses() {
             Ok(mut trials) => {
-                self.screen_guesses(&mut trials, first);
+                self.screen_guesses_of_stages(&mut trials, first);
                 self.screen_variables(&mut trials);
                 if trials.untried > 0 {
                     let plural = if trials.untried == 1 { "" } else { "es" };
-                    self.untried.push(format!("{} guess{plural}", trials.untried));
+                    let seconds = trials.untried as f64 * self.cost();
+                    self.leave_untried(format!("{} guess{plural}", trials.untried), seconds);
                 }
                 trials.kept.sort_by_cached_key(|kept| total_order(-kept.gain));
                 trials.kept.truncate(CONFIRMED);
-                self.confirm_guesses(trials);
+                Some(trials)
             }
-            Err(reason) => self.notes.push(format!("no guesses: {reason}")),
+            Err(reason) => {
+                self.notes.push(format!("no guesses: {reason}"));
+                None
+            }
         }
     }
 
@@ -106,7 +113,7 @@ impl Experimenter<'_, '_, '_> {
 
     /// How a guess runs: a recorded source as always, and all other stages in the sandbox.
     fn confined(&self, trials: &GuessTrials, guess: &Guess) -> Option<Variant> {
-        let outside = self.stages_outside();
+        let outside = stages_outside(self.plan);
         let runnable = self.plan.runnable_by(&guess.pipeline, &trials.program);
         let text = |stages: &[TypedStage]| {
             stages.iter().map(|stage| stage.text.as_str()).collect::<Vec<_>>().join("|").trim().to_owned()
@@ -130,17 +137,13 @@ impl Experimenter<'_, '_, '_> {
         run.output.is_same(&self.reference) && run.errors == self.errors
     }
 
-    /// Whether the budget has room for another guess, and for confirming those that help.
-    fn has_room_for_guess(&self, trials: &GuessTrials) -> bool {
-        let round = match trials.kept.len() {
-            0 => 2.0 * self.cost(),
-            _ => trials.time_of_round(self.lab.overhead_of_run()),
-        };
-        !self.interrupted && self.left() > self.cost() + round * MIN_ROUNDS as f64
+    /// Whether the budget has room for another guess.
+    fn has_room_for_guess(&self) -> bool {
+        !self.interrupted && self.left() > self.reserve() + self.cost()
     }
 
     /// Tries the guesses about stages, those with the largest possible gain first.
-    fn screen_guesses(&mut self, trials: &mut GuessTrials, first: usize) {
+    fn screen_guesses_of_stages(&mut self, trials: &mut GuessTrials, first: usize) {
         let was_tried: Vec<String> = self.trials.iter().filter_map(|trial| trial.experiment.command.clone()).collect();
         let mut found = guesses(&self.plan.pipeline, first, self.plan.setting.cpus);
         found.retain(|guess| {
@@ -162,7 +165,7 @@ impl Experimenter<'_, '_, '_> {
         let without = |at: usize| {
             let mut trials = self.trials.iter().map(|trial| &trial.experiment);
             let found = trials.find(|one| one.kind == ExperimentKind::Without && one.stage == Some(at + 1));
-            found.filter(|one| one.failed.is_none())?.gain
+            found.filter(|one| one.failed.is_none()).and_then(|one| one.gain).or(self.bounds[at])
         };
         let gains: Option<Vec<f64>> = guess.changed.clone().map(without).collect();
         gains.map_or(f64::INFINITY, |gains| gains.iter().product())
@@ -197,7 +200,7 @@ impl Experimenter<'_, '_, '_> {
         let mut gains = Vec::new();
         let mut times = Vec::new();
         for _ in 0..2 {
-            if !self.has_room_for_guess(trials) {
+            if !self.has_room_for_guess() {
                 trials.untried += 1;
                 return None;
             }
@@ -234,28 +237,31 @@ impl Experimenter<'_, '_, '_> {
     }
 
     /// Measures the kept guesses and the pipeline as it is, in the sandbox, in interleaved rounds.
-    fn confirm_guesses(&mut self, mut trials: GuessTrials) {
+    pub(super) fn confirm_guesses(&mut self, mut trials: GuessTrials) {
         let overhead = self.lab.overhead_of_run();
-        while !trials.kept.is_empty() && self.left() < trials.time_of_round(overhead) * MIN_ROUNDS as f64 {
-            let dropped = trials.kept.pop();
-            self.untried.extend(dropped.map(|kept| format!("confirming a guess: {}", kept.guess.text)));
+        while !trials.kept.is_empty() && self.left() < trials.time_of_round(&trials.kept, overhead) * MIN_ROUNDS as f64
+        {
+            let seconds = MIN_ROUNDS as f64 * trials.time_of_round(&[], overhead) * 2.0;
+            let Some(dropped) = trials.kept.pop() else { break };
+            let gain = digits(dropped.gain);
+            self.leave_untried(format!("confirming a guess: {} ({gain}× in 2 runs)", dropped.guess.text), seconds);
         }
-        let time_of_round = trials.time_of_round(overhead);
-        let confirmed = |kept| ConfirmedGuess { kept, times: Vec::new(), is_settled: false };
+        let time_of_round = trials.time_of_round(&trials.kept, overhead);
+        let confirmed = |kept| ConfirmedGuess { kept, times: Vec::new(), is_decided: false };
         let mut candidates: Vec<ConfirmedGuess> = trials.kept.drain(..).map(confirmed).collect();
         let all = candidates.len();
         let mut base: Vec<f64> = Vec::new();
-        while base.len() < MAX_ROUNDS && candidates.iter().any(|one| !one.is_settled) {
+        while base.len() < MAX_ROUNDS && candidates.iter().any(|one| !one.is_decided) {
             if self.interrupted || self.left() < time_of_round {
                 break;
             }
             let Some(times) = self.run_round_of_guesses(&trials.baseline, &mut candidates, base.len()) else { break };
             base.push(times[0]);
             candidates.iter_mut().zip(&times[1..]).for_each(|(one, time)| one.times.push(*time));
-            if base.len() >= MIN_ROUNDS {
+            if LOOKS.contains(&base.len()) {
                 for one in &mut candidates {
-                    let found = by_round(&base, &one.times, all, self.plan.threshold);
-                    one.is_settled = found.is_ok_and(|found| is_settled(&found, self.plan.threshold));
+                    let found = compare_at_look(&base, &one.times, all, self.plan.threshold);
+                    one.is_decided = found.is_ok_and(|found| is_decided(&found, MIN_GAIN - 1.0));
                 }
             }
         }
@@ -296,7 +302,7 @@ impl Experimenter<'_, '_, '_> {
 
     /// A guess as a result, if it is proved faster.
     fn judge_guess(&self, one: &ConfirmedGuess, base: &[f64], all: usize) -> Option<GuessResult> {
-        let comparison = by_round(base.get(..one.times.len())?, &one.times, all, self.plan.threshold).ok()?;
+        let comparison = compare_at_look(base.get(..one.times.len())?, &one.times, all, self.plan.threshold).ok()?;
         let (low, high) = comparison.judged().filter(|(low, _)| *low > -1.0)?;
         let gain = |change: f64| 1.0 / (1.0 + change);
         let guess = &one.kept.guess;

@@ -1,8 +1,10 @@
 //! The experiments: screens variants of a pipeline with a run each, combines the remedies that help, and confirms the
-//! best variants in interleaved rounds.
+//! best variants in interleaved rounds. Every kind of experiment is screened before anything is confirmed.
 
+mod bounds;
 mod budget;
 mod confirmation;
+mod forecast;
 mod guess_trials;
 mod guessing;
 mod prediction;
@@ -21,17 +23,18 @@ use pipemark_stats::verdict::Criterion;
 use crate::lab::{Lab, NoRun, RunOutput, Variant, VariantRun, hashed};
 use crate::recording::Recording;
 use crate::result::{ExperimentKind, Fastest, GuessResult, Prediction, StageResult, TuneExperiment};
-use crate::rewrites::{RewriteSetting, rewrites};
+use crate::rewrites::{Locale, RewriteSetting, rewrites};
 use crate::typed::{TypedPipeline, quote};
 
 use budget::planned_budget;
+use forecast::Workload;
 
-/// The number of rounds of a confirmation.
-const MIN_ROUNDS: usize = 5;
+/// The number of rounds of a confirmation: those of the first look.
+const MIN_ROUNDS: usize = pipemark_stats::sequential::LOOKS[0];
 /// The number of variants that are confirmed.
 const CONFIRMED: usize = 3;
-/// During the screening, the pipeline as it is runs before every fourth run.
-const BASELINE_EVERY: usize = 4;
+/// During the screening, the pipeline as it is runs again after this many runs.
+const BASELINE_EVERY: usize = 5;
 /// A screened remedy is worth a further look from this gain on.
 const MIN_GAIN: f64 = 1.05;
 /// A remedy with at least this gain is tried together with others.
@@ -41,11 +44,14 @@ const CLEAR_GAIN: f64 = 1.2;
 /// The same as `MIN_GAIN` for larger pipes, which cost memory, or another process.
 const MIN_GAIN_OF_PIPES: f64 = 1.05;
 /// A screening run is aborted after this many times the pipeline's time.
-const PATIENCE: f64 = 2.0;
+const PATIENCE: f64 = 1.5;
 /// The fewest runs that prove a gain: four of the pipeline as it is, one of a change, and the rounds of both.
 const FEWEST: f64 = (4 + 1 + 2 * MIN_ROUNDS) as f64;
-/// The runs of guesses that are announced: most pipelines have fewer.
-const GUESSED: usize = 20;
+/// If the budget has room for this many runs, experiments that can't gain anything are made too.
+const PLENTY: f64 = 100.0;
+/// While other experiments are made, the budget keeps room for this many changes and for this many runs of guesses.
+const KEPT_FOR_CHANGES: usize = 3;
+const KEPT_FOR_GUESSES: usize = 3;
 /// Without --budget, the longest time of the pipeline itself: ten runs of a longer one don't fit into ten minutes.
 const MAX_TIME: Duration = Duration::from_secs(60);
 
@@ -90,6 +96,7 @@ pub struct Measured {
     pub guesses: Vec<GuessResult>,
     pub notes: Vec<String>,
     pub untried: Vec<String>,
+    pub sufficient_budget: Option<f64>,
     pub interrupted: bool,
     pub budget: Duration,
     pub seconds: f64,
@@ -134,7 +141,9 @@ pub fn run(
     let budget = planned_budget(plan.budget, &[time.as_secs_f64()]);
     lab.deadline = Some(begun + budget);
     progress.clear();
-    announce(plan, time, budget);
+    let workload = workload(plan);
+    let times = [time.as_secs_f64(), lab.overhead_of_run(), begun.elapsed().as_secs_f64()];
+    announce(workload, times, budget.as_secs_f64());
     let mut engine = Experimenter {
         plan,
         lab,
@@ -152,6 +161,11 @@ pub fn run(
         recordings: (0..stages).map(|_| None).collect(),
         notes: Vec::new(),
         untried: Vec::new(),
+        missing: 0.0,
+        kept_back: 0.0,
+        since_baseline: 0,
+        workload,
+        bounds: vec![None; stages],
         interrupted: false,
         guesses: Vec::new(),
         best: Best { pipeline: plan.pipeline.clone(), gain: 1.0, changes: Vec::new() },
@@ -176,18 +190,28 @@ fn first_failed(error: NoRun, most: Duration) -> NoResult {
     }
 }
 
-/// Says how many runs there will be, and how long they take at most.
-fn announce(plan: &TunePlan<'_>, time: Duration, budget: Duration) {
-    let stages = plan.pipeline.stages.len();
-    let screened = rewrites(&plan.pipeline, &plan.setting).len() + 2 * stages + 4;
-    let planned = 3 + screened + screened / BASELINE_EVERY + MIN_ROUNDS * (CONFIRMED + 1) + GUESSED;
-    let fitting = budget.as_secs_f64() / time.as_secs_f64().max(0.01);
-    let too_few = if fitting < FEWEST { ", too few to prove a gain" } else { "" };
+/// What there is to try.
+fn workload(plan: &TunePlan<'_>) -> Workload {
+    let has_locale = plan.setting.locale != Locale::Bytes;
+    Workload {
+        stages: plan.pipeline.stages.len(),
+        changes: rewrites(&plan.pipeline, &plan.setting).len(),
+        guesses: guessing::number_of_guesses(plan),
+        settings: usize::from(plan.pipeline.stages.len() > 1)
+            + usize::from(has_locale)
+            + usize::from(plan.setting.cpus > 1),
+    }
+}
+
+/// Says how many runs there will be, and how long they take. `overhead` is the time around the first run.
+fn announce(workload: Workload, [time, overhead, elapsed]: [f64; 3], budget: f64) {
+    let forecast = workload.forecast(time, overhead, elapsed, budget);
+    let too_few = if forecast.runs[1] + 1.0 < FEWEST { ", too few to prove a gain" } else { "" };
+    let expected = forecast.time_text(budget).map_or_else(String::new, |text| format!(", {text}"));
     say(format_args!(
-        "tune: the pipeline takes {} s; about {:.0} runs in at most {:.0} s (--budget){too_few}; Ctrl-C ends with what is known then",
-        digits(time.as_secs_f64()),
-        fitting.min(planned as f64),
-        budget.as_secs_f64()
+        "tune: the pipeline takes {} s; {} in at most {budget:.0} s (--budget){expected}{too_few}; Ctrl-C ends with what is known then",
+        digits(time),
+        forecast.text(),
     ));
 }
 
@@ -220,6 +244,15 @@ struct Experimenter<'e, 'p, 'l> {
     notes: Vec<String>,
     /// Experiments that were not made, because the budget was spent or the user interrupted.
     untried: Vec<String>,
+    /// The time that they would take, in seconds.
+    missing: f64,
+    /// The part of the budget that is kept for experiments that come later, in seconds.
+    kept_back: f64,
+    /// The number of screening runs since the pipeline last ran as it is.
+    since_baseline: usize,
+    workload: Workload,
+    /// For each stage, the gain without its work if it can't be worth measuring.
+    bounds: Vec<Option<f64>>,
     interrupted: bool,
     /// The guesses that are proved faster.
     guesses: Vec<GuessResult>,
@@ -288,22 +321,47 @@ impl Experimenter<'_, '_, '_> {
         self.run_baseline();
         self.own_times.extend_from_slice(&self.base_times);
         self.shorten_budget();
-        // If few runs fit into the budget, what can be pasted counts most.
         let fitting = self.left() / self.cost();
-        let is_long = fitting < (2 * MIN_ROUNDS + 2 * self.plan.pipeline.stages.len()) as f64;
+        let is_long = self.workload.is_too_much_for(fitting);
         if is_long {
             self.try_remedies();
         }
+        let changes = if is_long { 0 } else { self.workload.changes.min(KEPT_FOR_CHANGES) };
+        let guesses = if is_long { 0 } else { self.workload.guesses.min(KEPT_FOR_GUESSES) };
+        self.kept_back = (changes + guesses) as f64 * self.cost();
+        self.try_alone();
+        self.find_bounds(fitting);
         self.try_without();
+        self.try_capacities();
+        self.try_locale();
+        self.try_one_cpu();
+        self.kept_back = guesses as f64 * self.cost();
         if !is_long {
             self.try_remedies();
         }
-        self.try_pipes();
-        self.try_locale();
-        self.try_alone();
-        self.try_one_cpu();
-        self.confirm();
-        self.try_guesses();
+        self.try_buffers();
+        self.kept_back = 0.0;
+        let guessed = self.screen_guesses();
+        self.confirm(guessed.as_ref());
+        if let Some(guessed) = guessed {
+            self.confirm_guesses(guessed);
+        }
+    }
+
+    /// Lists an experiment that the budget has no room for, and that would take `seconds`.
+    fn leave_untried(&mut self, text: String, seconds: f64) {
+        self.untried.push(text);
+        self.missing += seconds;
+    }
+
+    /// A budget with which everything would probably have been tried and confirmed; `None` if it was.
+    fn sufficient_budget(&self) -> Option<f64> {
+        const MARGIN: f64 = 1.2;
+        const STEP: f64 = 10.0;
+        let confirmed = self.trials.iter().any(|trial| trial.experiment.verdict.is_some());
+        let rounds = if confirmed { 0.0 } else { MIN_ROUNDS as f64 * self.time_of_round(&self.choose()) };
+        let seconds = (self.begun.elapsed().as_secs_f64() + self.missing + rounds) * MARGIN;
+        (!self.untried.is_empty() && !self.interrupted).then(|| (seconds / STEP).ceil() * STEP)
     }
 
     fn finish(mut self) -> Measured {
@@ -319,6 +377,7 @@ impl Experimenter<'_, '_, '_> {
             command: stage.text.trim().to_owned(),
             wrote: *wrote,
             predicted: self.report.as_ref().and_then(|report| prediction::predicted(report, at + 1)),
+            bound: self.bounds[at],
         });
         let fallback = || {
             let time = self.base_time();
@@ -342,6 +401,7 @@ impl Experimenter<'_, '_, '_> {
             guesses: std::mem::take(&mut self.guesses),
             experiments: self.trials.iter().map(|trial| trial.experiment.clone()).collect(),
             notes: std::mem::take(&mut self.notes),
+            sufficient_budget: self.sufficient_budget(),
             untried: std::mem::take(&mut self.untried),
             interrupted: self.interrupted,
             budget: self.budget,
@@ -358,6 +418,7 @@ pub fn blank(kind: ExperimentKind, id: &str, text: String) -> TuneExperiment {
         id: id.to_owned(),
         stage: None,
         text,
+        changes: Vec::new(),
         command: None,
         seconds: None,
         gain: None,

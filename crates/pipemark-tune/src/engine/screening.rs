@@ -20,33 +20,45 @@ impl Experimenter<'_, '_, '_> {
         median(&self.base_times[self.base_times.len().saturating_sub(RUNS)..])
     }
 
-    /// The time that the confirmation needs, at most half of the budget. If nothing was found yet, and the rest of the
-    /// budget is too short for a change and its confirmation, all of it is left for changes.
+    /// The time that the confirmation needs: of the best pipeline to paste in any case, and of the other candidates as far
+    /// as a third of the budget allows. If nothing was found yet, and the rest of the budget is too short for a change and
+    /// its confirmation, all of it is left for changes.
     pub(super) fn reserve(&self) -> f64 {
+        // Rounds of the pipeline as it is and of a faster one.
+        let least = MIN_ROUNDS as f64 * 1.6 * self.cost();
         let chosen = self.choose();
-        let rounds = if chosen.is_empty() { 2.0 * self.cost() } else { self.time_of_round(&chosen) };
-        let needed = (MIN_ROUNDS as f64 * rounds).min(self.budget.as_secs_f64() / 2.0);
-        if chosen.is_empty() && self.left() < needed + self.cost() { 0.0 } else { needed }
+        let Some(first) = chosen.first() else { return if self.left() < least + self.cost() { 0.0 } else { least } };
+        let all = MIN_ROUNDS as f64 * self.time_of_round(&chosen);
+        let best = match self.trials[*first].experiment.command {
+            Some(_) => MIN_ROUNDS as f64 * self.time_of_round(&chosen[..1]),
+            None => least,
+        };
+        all.min(self.budget.as_secs_f64() / 3.0).max(best).min(self.budget.as_secs_f64() / 2.0)
     }
 
     /// Whether the budget has room for another screening run.
     pub(super) fn has_room(&self) -> bool {
-        !self.interrupted && self.left() > self.reserve() + self.cost()
+        !self.interrupted && self.left() > self.reserve() + self.kept_back + self.cost()
     }
 
     /// Screens a variant with one run. Returns its gain.
     pub(super) fn screen(&mut self, experiment: TuneExperiment, variant: Variant, changes: Vec<String>) -> Option<f64> {
-        if self.has_room() && self.lab.runs.is_multiple_of(BASELINE_EVERY as u32) {
-            self.run_baseline();
+        // Gains are ratios to runs at about the same time; of a stage alone, no gain is shown.
+        if experiment.kind != ExperimentKind::Alone {
+            if self.since_baseline >= BASELINE_EVERY && self.has_room() {
+                self.run_baseline();
+            }
+            self.since_baseline += 1;
         }
         if !self.has_room() {
-            self.untried.push(experiment.text);
+            let seconds = self.cost();
+            self.leave_untried(experiment.text, seconds);
             return None;
         }
         self.progress.show(&format!("{} runs, {:.0} s left: {}", self.lab.runs, self.left(), experiment.text));
         let compares = experiment.same_output.is_some();
         let mut trial = ScreenedVariant { experiment, variant, changes };
-        let limit = Duration::from_secs_f64(self.base_time() * PATIENCE + 0.5);
+        let limit = Duration::from_secs_f64(self.base_time() * PATIENCE + 0.3);
         match self.lab.run(&trial.variant, limit, hashed(false)) {
             Ok(run) => {
                 let same = self.is_expected(&trial.experiment, &run.output);
@@ -61,7 +73,8 @@ impl Experimenter<'_, '_, '_> {
             }
             Err(error @ (NoRun::Interrupted | NoRun::OutOfTime)) => {
                 self.interrupted |= error == NoRun::Interrupted;
-                self.untried.push(trial.experiment.text);
+                let seconds = self.cost();
+                self.leave_untried(trial.experiment.text, seconds);
                 return None;
             }
             Err(NoRun::TooSlow) => {
@@ -85,6 +98,7 @@ impl Experimenter<'_, '_, '_> {
     }
 
     pub(super) fn run_baseline(&mut self) {
+        self.since_baseline = 0;
         let limit = Duration::from_secs_f64(self.base_time() * 5.0 + 5.0);
         match self.lab.run(&self.baseline, limit, hashed(false)) {
             Ok(run) => {
@@ -107,7 +121,7 @@ impl Experimenter<'_, '_, '_> {
         }
         let variant = self.trials[trial].variant.clone();
         self.progress.show(&format!("again: {}", self.trials[trial].experiment.text));
-        let limit = Duration::from_secs_f64(self.base_time() * PATIENCE + 0.5);
+        let limit = Duration::from_secs_f64(self.base_time() * PATIENCE + 0.3);
         let ran = self.lab.run(&variant, limit, counted_only());
         let recent = self.recent_time();
         let experiment = &mut self.trials[trial].experiment;

@@ -15,6 +15,13 @@ use crate::result::{ExperimentKind, TuneExperiment};
 use crate::rewrites::{Locale, Rewrite, rewrites};
 use crate::typed::{TypedPipeline, quote};
 
+/// Between the names of changes that are made together.
+const TOGETHER: &str = " + ";
+/// The number of changes that run again, if they helped in their first run.
+const SCREENED_AGAIN: usize = 3;
+/// A stage with at least this share of the largest gain may be the bottleneck.
+const NEAR_THE_LARGEST: f64 = 0.8;
+
 impl Experimenter<'_, '_, '_> {
     /// Screens a pipeline to paste that adds `changes` to those of the best one. Returns its gain.
     fn screen_change(
@@ -30,9 +37,10 @@ impl Experimenter<'_, '_, '_> {
         let changes = [self.best.changes.as_slice(), changes].concat();
         let experiment = TuneExperiment {
             stage,
+            changes: changes.clone(),
             command: Some(command),
             same_output: Some(true),
-            ..blank(kind, id, changes.join("; "))
+            ..blank(kind, id, changes.join(TOGETHER))
         };
         let variant = Variant::whole(self.plan.runnable(pipeline).text());
         self.screen(experiment, variant, changes)
@@ -91,7 +99,14 @@ impl Experimenter<'_, '_, '_> {
         // A stage whose work costs nothing beside the slowest one can't gain.
         let most = found.iter().map(|rewrite| self.expected_gain(current, rewrite)).fold(0.0, f64::max);
         if is_first && most >= CLEAR_GAIN {
-            found.retain(|rewrite| self.expected_gain(current, rewrite) >= MIN_GAIN);
+            let (tried, skipped): (Vec<Rewrite>, Vec<Rewrite>) =
+                found.into_iter().partition(|rewrite| self.expected_gain(current, rewrite) >= MIN_GAIN);
+            found = tried;
+            if !skipped.is_empty() {
+                let texts: Vec<String> = skipped.into_iter().map(|rewrite| rewrite.text).collect();
+                let texts = texts.join("; ");
+                self.notes.push(format!("not tried, because their stages cost less than 5 % of the time: {texts}"));
+            }
         }
         let mut measured = Vec::new();
         for rewrite in found {
@@ -108,8 +123,9 @@ impl Experimenter<'_, '_, '_> {
             measured.push((gain, rewrite, self.trials.len() - 1));
         }
         // A second run, because the first may have been disturbed.
-        let least = self.best.gain * HARMLESS;
-        for (gain, _, trial) in measured.iter_mut().filter(|one| one.0 > least) {
+        measured.sort_by_cached_key(|one| total_order(-one.0));
+        let least = self.best.gain * MIN_GAIN;
+        for (gain, _, trial) in measured.iter_mut().take(SCREENED_AGAIN).filter(|one| one.0 > least) {
             *gain = self.screen_again(*trial);
         }
         measured.into_iter().map(|(gain, rewrite, _)| (gain, rewrite)).collect()
@@ -148,6 +164,7 @@ impl Experimenter<'_, '_, '_> {
             let found = trials.find(|one| one.kind == ExperimentKind::Without && one.stage == Some(place + 1));
             found.filter(|one| one.failed.is_none())?.gain
         };
+        // A stage that can't be worth measuring can't be worth changing.
         places.filter_map(without).product()
     }
 
@@ -156,6 +173,9 @@ impl Experimenter<'_, '_, '_> {
         let stages = self.plan.runnable(&self.plan.pipeline).stages;
         let names = self.plan.pipeline.names();
         for at in 0..stages.len() {
+            if self.bounds[at].is_some() {
+                continue;
+            }
             let Some(data) = self.recordings[at].as_ref().map(Recording::path) else { continue };
             let input = at.checked_sub(1).and_then(|before| self.counts[before]);
             let part = match (at, input) {
@@ -173,7 +193,7 @@ impl Experimenter<'_, '_, '_> {
             };
             self.screen(experiment, Variant::whole(texts.join(" | ")), Vec::new());
         }
-        // A second run of the two largest gains, which decide the bottleneck.
+        // A second run of the two largest gains, which decide the bottleneck, if it isn't clear.
         let is_measured = |at: &usize| {
             let experiment = &self.trials[*at].experiment;
             experiment.kind == ExperimentKind::Without && experiment.failed.is_none()
@@ -182,9 +202,11 @@ impl Experimenter<'_, '_, '_> {
         let mut largest: Vec<usize> = (0..self.trials.len()).filter(is_measured).collect();
         largest.sort_by_cached_key(|one| total_order(-gain(one)));
         largest.retain(|at| gain(at) >= MIN_GAIN);
-        largest.truncate(2);
-        for at in largest {
-            self.screen_again(at);
+        if let [first, second, ..] = largest[..]
+            && gain(&second) > gain(&first) * NEAR_THE_LARGEST
+        {
+            self.screen_again(first);
+            self.screen_again(second);
         }
     }
 
@@ -211,23 +233,40 @@ impl Experimenter<'_, '_, '_> {
         }
     }
 
-    /// Runs the pipeline with larger pipes. If that helps, tries a relay with a large pipe, and one with a buffer, at
-    /// each pipe of the best pipeline.
-    pub(super) fn try_pipes(&mut self) {
+    /// Runs the pipeline with larger pipes; if that helps, also with some that are only a little larger.
+    pub(super) fn try_capacities(&mut self) {
         let stages = self.plan.runnable(&self.plan.pipeline).stages;
         if stages.len() < 2 {
             return;
         }
         let texts: Vec<String> = stages.iter().map(|stage| stage.text.clone()).collect();
-        let experiment = TuneExperiment {
-            same_output: Some(true),
-            ..blank(ExperimentKind::Capacity, "capacity-1m", "pipes of 1 MiB".to_owned())
-        };
-        let capacity = Some(Capacity::Bytes(ByteSize(1 << 20)));
-        let gain = self.screen(experiment, Variant { stages: texts, capacity, cpus: None }, Vec::new());
-        if gain.is_none_or(|gain| gain < MIN_GAIN_OF_PIPES) {
+        for (id, bytes) in [("capacity-1m", 1 << 20), ("capacity-256k", 1 << 18)] {
+            let size = ByteSize(bytes);
+            let experiment = TuneExperiment {
+                same_output: Some(true),
+                ..blank(ExperimentKind::Capacity, id, format!("pipes of {size}"))
+            };
+            let capacity = Some(Capacity::Bytes(size));
+            let gain = self.screen(experiment, Variant { stages: texts.clone(), capacity, cpus: None }, Vec::new());
+            if gain.is_none_or(|gain| gain < MIN_GAIN_OF_PIPES) {
+                return;
+            }
+        }
+    }
+
+    /// Whether larger pipes helped.
+    fn larger_pipes_help(&self) -> bool {
+        let mut trials = self.trials.iter().map(|trial| &trial.experiment);
+        trials.any(|one| one.kind == ExperimentKind::Capacity && one.gain.is_some_and(|gain| gain >= MIN_GAIN_OF_PIPES))
+    }
+
+    /// Tries a relay with a large pipe, if larger pipes helped, and one with a buffer, at each pipe of the best pipeline
+    /// whose ends wait in turn.
+    pub(super) fn try_buffers(&mut self) {
+        if self.best.pipeline.stages.len() < 2 || self.report.is_none() && !self.larger_pipes_help() {
             return;
         }
+        let skipped = if self.larger_pipes_help() { 0 } else { 1 };
         const RELAYS: [(&str, &str, &str); 2] = [
             ("relay-capacity", "relay --capacity 1m", "a pipe of 1 MiB"),
             ("relay-buffer", "relay --buffer 64m", "a buffer of 64 MiB"),
@@ -239,7 +278,7 @@ impl Experimenter<'_, '_, '_> {
         };
         // From the last pipe on, so that the places of the others don't change.
         for at in self.pipes_with_bursts().into_iter().rev() {
-            for (id, relay, what) in RELAYS {
+            for (id, relay, what) in &RELAYS[skipped..] {
                 let relay = format!("{own} {relay}");
                 let current = self.best.pipeline.clone();
                 let Some(from) = current.stages.get(at).filter(|_| at + 1 < current.stages.len()).cloned() else {
