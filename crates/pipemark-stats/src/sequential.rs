@@ -5,8 +5,8 @@ use crate::compare::{CompareError, Comparison};
 use crate::ranking::by_round;
 use crate::verdict::{Criterion, Verdict};
 
-/// The numbers of rounds after which candidates are judged. Rounds that end earlier, for another reason, are judged
-/// once at their end, which is instead of a look.
+/// The numbers of rounds after which candidates are judged. Rounds that end between two of them, for another reason, are
+/// judged once at their end instead.
 pub const LOOKS: [usize; 4] = [5, 8, 13, 20];
 
 /// A change is known well enough if the ends of its interval are within this factor.

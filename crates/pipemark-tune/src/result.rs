@@ -71,6 +71,18 @@ impl ExperimentResult {
         serde_json::from_str(tuned.0.get())
     }
 
+    /// The verdict on the fastest pipeline to paste; `None` if no such pipeline was confirmed.
+    pub fn verdict(&self) -> Option<Verdict> {
+        if self.fastest.is_some() {
+            return Some(Verdict::Better);
+        }
+        let confirmed = self.experiments.iter().filter(|one| one.command.is_some()).filter_map(|one| one.verdict);
+        // None of them is proved faster with the same output.
+        confirmed
+            .map(|verdict| if verdict == Verdict::Worse { Verdict::Same } else { verdict })
+            .reduce(|one, other| if one == other { one } else { Verdict::Inconclusive })
+    }
+
     /// The conclusion, as a sentence.
     pub fn conclusion(&self) -> String {
         if let Some(fastest) = &self.fastest {
@@ -96,13 +108,10 @@ impl ExperimentResult {
         if self.experiments.iter().all(|one| one.runs == 0) {
             return format!("no change was tried: the budget is too short; {}", longer());
         }
-        let confirmed = self.experiments.iter().filter(|one| one.command.is_some()).filter_map(|one| one.verdict);
-        let confirmed: Vec<Verdict> = confirmed.collect();
-        if confirmed.iter().any(|verdict| !matches!(verdict, Verdict::Same | Verdict::Worse)) {
-            return "no change was proved faster: inconclusive".to_owned();
-        }
-        if !confirmed.is_empty() {
-            return "no change that was confirmed is faster".to_owned();
+        match self.verdict() {
+            None => {}
+            Some(Verdict::Same | Verdict::Worse) => return "no change that was confirmed is faster".to_owned(),
+            Some(_) => return "no change was proved faster: inconclusive".to_owned(),
         }
         let promising = |one: &&TuneExperiment| {
             one.command.is_some() && one.failed.is_none() && one.gain.is_some_and(|gain| gain > PROMISING)

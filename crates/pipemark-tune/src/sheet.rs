@@ -382,6 +382,52 @@ mod tests {
     }
 
     #[test]
+    fn changes_that_are_made_together_have_a_line_each() {
+        let mut both = experiment(ExperimentKind::Combination, 1, "pigz + sort -S 25%", Some(2.0), 5);
+        both.changes = ["pigz", "sort -S 25%"].map(str::to_owned).to_vec();
+        both.verdict = Some(Verdict::Better);
+        let one = experiment(ExperimentKind::Remedy, 1, "pigz", Some(1.5), 2);
+        let grid = changes(&result(vec![one, both]));
+        let texts: Vec<Vec<&str>> =
+            grid.rows().map(|row| row.cells.iter().map(|cell| cell.text.as_str()).collect()).collect();
+        let expected = [
+            ["pigz", "2.00×", "5 runs", "better"],
+            ["+ sort -S 25%", "", "", ""],
+            ["1 pigz", "1.50×", "2 runs", "not proved"],
+        ];
+        assert_eq!(texts, expected);
+    }
+
+    #[test]
+    fn what_was_not_tried_has_a_budget_that_suffices() {
+        let untried = ["guesses".to_owned()].to_vec();
+        let short = ExperimentResult { untried, sufficient_budget: Some(90.0), ..result(Vec::new()) };
+        let said = |result: &ExperimentResult| sentences(result).last().cloned().unwrap_or_default();
+        assert_eq!(said(&short), "not tried in the budget (--budget 90s should suffice): guesses");
+        assert!(short.conclusion().ends_with("use --budget 90s"), "{}", short.conclusion());
+        let interrupted = ExperimentResult { sufficient_budget: None, interrupted: true, ..short };
+        assert_eq!(said(&interrupted), "not tried: guesses");
+    }
+
+    #[test]
+    fn a_prediction_and_its_measurement_stand_side_by_side() {
+        let gain = PredictedGain { low: 1.8, high: Some(2.4) };
+        let prediction = Prediction {
+            text: "sort computes".to_owned(),
+            cause: "computing".to_owned(),
+            stage: Some(2),
+            predicted: Some(gain),
+            measured: Some(2.2),
+            confirmed: Some(true),
+        };
+        let lines: Vec<String> = verdict(&prediction).into_iter().map(|note| note.text).collect();
+        let second = "confirmed: predicted 1.80 to 2.40×, measured 2.20× without the work of that stage";
+        assert_eq!(lines, ["why: sort computes", second]);
+        let pipe = Prediction { stage: None, confirmed: Some(false), ..prediction };
+        assert!(verdict(&pipe)[1].text.ends_with("measured 2.20× with larger pipes"));
+    }
+
+    #[test]
     fn what_failed_is_not_said_to_gain_nothing() {
         let mut failed = experiment(ExperimentKind::Remedy, 1, "pigz", None, 0);
         failed.failed = Some("exit code 127".to_owned());

@@ -20,7 +20,6 @@ use pipemark_console::{
 use pipemark_host::child::Interrupt;
 use pipemark_model::{ByteSize, digits, parse_duration};
 use pipemark_shell::Dialect;
-use pipemark_stats::verdict::Verdict;
 use pipemark_watch::verbs::{sampling, tune as live};
 
 use crate::engine::{self, NoResult, PipelineSource, TunePlan, criterion};
@@ -251,11 +250,7 @@ fn write(options: &TuneOptions, result: &ExperimentResult) -> VerbResult {
     if !taken {
         own.format.print(&sheet, Some(&text))?;
     }
-    let verdict = match &result.fastest {
-        Some(_) => FailOnCommand::Verdict(Verdict::Better),
-        None if result.experiments.iter().all(|experiment| experiment.verdict.is_none()) => FailOnCommand::NoVerdict,
-        None => FailOnCommand::Verdict(Verdict::Inconclusive),
-    };
+    let verdict = result.verdict().map_or(FailOnCommand::NoVerdict, FailOnCommand::Verdict);
     match own.fail_on.contains(&verdict) {
         _ if result.interrupted => Err(ExitError::code(exit::INTERRUPTED)),
         true => Err(ExitError::code(verdict.code())),

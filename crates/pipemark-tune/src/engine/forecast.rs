@@ -75,7 +75,7 @@ impl Workload {
         Forecast { runs: [least.0, most.0], seconds: [least.1, most.1] }
     }
 
-    /// Whether a budget that has room for so many runs has none for an experiment of each kind. What can be pasted then
+    /// Whether a budget with room for this many runs has none for an experiment of each kind. What can be pasted then
     /// counts most, and comes first.
     pub fn is_too_much_for(self, runs: f64) -> bool {
         runs < (2 * MIN_ROUNDS + self.stages + 4) as f64

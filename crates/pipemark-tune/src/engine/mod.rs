@@ -51,7 +51,7 @@ const FEWEST: f64 = (4 + 1 + 2 * MIN_ROUNDS) as f64;
 const PLENTY: f64 = 100.0;
 /// While other experiments are made, the budget keeps room for this many changes and for this many runs of guesses.
 const KEPT_FOR_CHANGES: usize = 3;
-const KEPT_FOR_GUESSES: usize = 3;
+const KEPT_FOR_GUESSES: usize = 2;
 /// Without --budget, the longest time of the pipeline itself: ten runs of a longer one don't fit into ten minutes.
 const MAX_TIME: Duration = Duration::from_secs(60);
 

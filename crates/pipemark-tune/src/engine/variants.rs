@@ -114,6 +114,12 @@ impl Experimenter<'_, '_, '_> {
             if !tried.insert([rewrite.id.clone(), before, rewrite.with.join("|")]) {
                 continue;
             }
+            if !is_first && !self.has_room() {
+                let seconds = self.cost();
+                let best = self.best.changes.join(TOGETHER);
+                self.leave_untried(format!("other changes together with {best}"), seconds);
+                break;
+            }
             let stage = is_first.then_some(rewrite.first + 1);
             let text = std::slice::from_ref(&rewrite.text);
             let Some(gain) = self.screen_change(&rewrite.id, stage, &rewrite.apply(current), text) else {
@@ -164,8 +170,8 @@ impl Experimenter<'_, '_, '_> {
             let found = trials.find(|one| one.kind == ExperimentKind::Without && one.stage == Some(place + 1));
             found.filter(|one| one.failed.is_none())?.gain
         };
-        // A stage that can't be worth measuring can't be worth changing.
-        places.filter_map(without).product()
+        // A stage that can't be worth measuring can't be worth changing. A gain below 1 is noise.
+        places.filter_map(without).map(|gain| gain.max(1.0)).product()
     }
 
     /// Replays the output of each stage instead of running it.
@@ -287,6 +293,11 @@ impl Experimenter<'_, '_, '_> {
                 let names = current.names();
                 let changed = current.replaced(at, at, &[from.text.trim().to_owned(), relay]);
                 let text = format!("{what} between {} and {}", names[at], names[at + 1]);
+                if !self.has_room() {
+                    let seconds = self.cost();
+                    self.leave_untried(text, seconds);
+                    continue;
+                }
                 if let Some(gain) = self.screen_change(id, None, &changed, std::slice::from_ref(&text))
                     && gain > self.best.gain * MIN_GAIN_OF_PIPES
                 {
