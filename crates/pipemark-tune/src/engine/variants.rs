@@ -98,20 +98,26 @@ impl Experimenter<'_, '_, '_> {
         let is_first = self.best.changes.is_empty();
         // A stage whose work costs nothing beside the slowest one can't gain.
         let most = found.iter().map(|rewrite| self.expected_gain(current, rewrite)).fold(0.0, f64::max);
-        if is_first && most >= CLEAR_GAIN {
-            let (tried, skipped): (Vec<Rewrite>, Vec<Rewrite>) =
-                found.into_iter().partition(|rewrite| self.expected_gain(current, rewrite) >= MIN_GAIN);
-            found = tried;
-            if !skipped.is_empty() {
-                let texts: Vec<String> = skipped.into_iter().map(|rewrite| rewrite.text).collect();
-                let texts = texts.join("; ");
-                self.notes.push(format!("not tried, because their stages cost less than 5 % of the time: {texts}"));
-            }
+        let is_clear = is_first && most >= CLEAR_GAIN;
+        let is_skipped = |rewrite: &Rewrite| {
+            is_clear && self.expected_gain(current, rewrite) < MIN_GAIN || self.is_hopeless(current, rewrite)
+        };
+        let (skipped, found): (Vec<Rewrite>, Vec<Rewrite>) = found.into_iter().partition(is_skipped);
+        if is_first && !skipped.is_empty() {
+            let texts: Vec<String> = skipped.into_iter().map(|rewrite| rewrite.text).collect();
+            let texts = texts.join("; ");
+            self.notes.push(format!("not tried, because their stages cost less than 5 % of the time: {texts}"));
         }
         let mut measured = Vec::new();
         for rewrite in found {
             let before = current.stages[rewrite.first].text.trim().to_owned();
             if !tried.insert([rewrite.id.clone(), before, rewrite.with.join("|")]) {
+                continue;
+            }
+            let changed = rewrite.apply(current);
+            // With other changes, it may become a pipeline that was tried.
+            let command = changed.to_paste();
+            if self.trials.iter().any(|trial| command.is_some() && trial.experiment.command == command) {
                 continue;
             }
             if !is_first && !self.has_room() {
@@ -122,7 +128,7 @@ impl Experimenter<'_, '_, '_> {
             }
             let stage = is_first.then_some(rewrite.first + 1);
             let text = std::slice::from_ref(&rewrite.text);
-            let Some(gain) = self.screen_change(&rewrite.id, stage, &rewrite.apply(current), text) else {
+            let Some(gain) = self.screen_change(&rewrite.id, stage, &changed, text) else {
                 self.try_with_other_output(current, &rewrite);
                 continue;
             };
@@ -160,18 +166,28 @@ impl Experimenter<'_, '_, '_> {
         }
     }
 
-    /// The gain of the pipeline without the work of the stages that a rewrite changes, as far as it was measured.
-    fn expected_gain(&self, current: &TypedPipeline, rewrite: &Rewrite) -> f64 {
+    /// The places of the stages as typed that a rewrite changes.
+    fn places(&self, current: &TypedPipeline, rewrite: &Rewrite) -> Vec<usize> {
         let typed = &self.plan.pipeline.stages;
         let changed = current.stages[rewrite.first..=rewrite.last].iter();
-        let places = changed.filter_map(|stage| typed.iter().position(|one| one.text.trim() == stage.text.trim()));
+        changed.filter_map(|stage| typed.iter().position(|one| one.text.trim() == stage.text.trim())).collect()
+    }
+
+    /// Whether all stages that a rewrite changes are too cheap to be worth measuring.
+    fn is_hopeless(&self, current: &TypedPipeline, rewrite: &Rewrite) -> bool {
+        let places = self.places(current, rewrite);
+        places.len() > rewrite.last - rewrite.first && places.into_iter().all(|place| self.bounds[place].is_some())
+    }
+
+    /// The gain of the pipeline without the work of the stages that a rewrite changes, as far as it was measured.
+    fn expected_gain(&self, current: &TypedPipeline, rewrite: &Rewrite) -> f64 {
         let without = |place: usize| {
             let mut trials = self.trials.iter().map(|trial| &trial.experiment);
             let found = trials.find(|one| one.kind == ExperimentKind::Without && one.stage == Some(place + 1));
             found.filter(|one| one.failed.is_none())?.gain
         };
-        // A stage that can't be worth measuring can't be worth changing. A gain below 1 is noise.
-        places.filter_map(without).map(|gain| gain.max(1.0)).product()
+        // A gain below 1 is noise.
+        self.places(current, rewrite).into_iter().filter_map(without).map(|gain| gain.max(1.0)).product()
     }
 
     /// Replays the output of each stage instead of running it.
