@@ -1,8 +1,12 @@
 //! How many runs there will be, and how long they take. Pure.
 
 use pipemark_model::counted;
+use pipemark_stats::sequential::LOOKS;
 
-use super::{BASELINE_EVERY, MIN_ROUNDS};
+/// The number of rounds of a confirmation: those of the first look.
+pub const MIN_ROUNDS: usize = LOOKS[0];
+/// During the screening, the pipeline as it is runs again after this many runs.
+pub const BASELINE_EVERY: usize = 5;
 
 /// What there is to try.
 #[derive(Debug, Clone, Copy, Default)]
@@ -23,7 +27,7 @@ pub struct Forecast {
 }
 
 /// Runs of one kind.
-struct Part {
+struct PlannedRuns {
     runs: f64,
     /// The time of each, as a share of the pipeline's.
     share: f64,
@@ -38,25 +42,25 @@ const ROUNDS: f64 = 8.0;
 
 impl Workload {
     /// The least and the most that there is to do after the first run.
-    fn parts(self, is_most: bool) -> Vec<Part> {
+    fn parts(self, is_most: bool) -> Vec<PlannedRuns> {
         // Changes and guesses about stages that cost nothing are skipped.
         let tried = |count: usize| if is_most { count as f64 } else { (count as f64 / 3.0).ceil() };
         let [stages, settings] = [self.stages, self.settings].map(|count| count as f64);
         let screened = tried(self.changes) + tried(self.guesses) + stages + settings;
         let mut parts = vec![
-            Part { runs: 3.0, share: 1.0 },
-            Part { runs: stages, share: ALONE / stages.max(1.0) },
-            Part { runs: stages, share: SHORTER },
-            Part { runs: settings + 1.0, share: 1.0 },
-            Part { runs: tried(self.changes) + tried(self.guesses), share: 1.0 },
-            Part { runs: screened / BASELINE_EVERY as f64, share: 1.0 },
+            PlannedRuns { runs: 3.0, share: 1.0 },
+            PlannedRuns { runs: stages, share: ALONE / stages.max(1.0) },
+            PlannedRuns { runs: stages, share: SHORTER },
+            PlannedRuns { runs: settings + 1.0, share: 1.0 },
+            PlannedRuns { runs: tried(self.changes) + tried(self.guesses), share: 1.0 },
+            PlannedRuns { runs: screened / BASELINE_EVERY as f64, share: 1.0 },
         ];
         if is_most {
             // Second runs, buffers, and changes together; then rounds of four, and of two with guesses.
-            parts.push(Part { runs: 10.0, share: SHORTER });
-            parts.push(Part { runs: ROUNDS * 4.0, share: SHORTER });
+            parts.push(PlannedRuns { runs: 10.0, share: SHORTER });
+            parts.push(PlannedRuns { runs: ROUNDS * 4.0, share: SHORTER });
             let guessed = if self.guesses > 0 { ROUNDS * 2.0 } else { 0.0 };
-            parts.push(Part { runs: guessed, share: SHORTER });
+            parts.push(PlannedRuns { runs: guessed, share: SHORTER });
         }
         parts
     }

@@ -27,14 +27,10 @@ use crate::rewrites::{Locale, RewriteSetting, rewrites};
 use crate::typed::{TypedPipeline, quote};
 
 use budget::planned_budget;
-use forecast::Workload;
+use forecast::{BASELINE_EVERY, MIN_ROUNDS, Workload};
 
-/// The number of rounds of a confirmation: those of the first look.
-const MIN_ROUNDS: usize = pipemark_stats::sequential::LOOKS[0];
 /// The number of variants that are confirmed.
 const CONFIRMED: usize = 3;
-/// During the screening, the pipeline as it is runs again after this many runs.
-const BASELINE_EVERY: usize = 5;
 /// A screened remedy is worth a further look from this gain on.
 const MIN_GAIN: f64 = 1.05;
 /// A remedy with at least this gain is tried together with others.
