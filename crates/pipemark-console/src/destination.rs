@@ -9,6 +9,7 @@ use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
+use std::time::{Duration, Instant};
 
 use pipemark_sys::start::stdout_was_closed;
 use rustix::fs::{AtFlags, CWD, Mode, OFlags};
@@ -261,11 +262,47 @@ fn is_own_link(path: &Path) -> io::Result<bool> {
 /// As of [`File::create`], and for a symbolic link that another user put into a directory like /tmp.
 pub fn create_file(path: &Path) -> io::Result<File> {
     is_own_link(path)?;
+    if path.metadata().is_ok_and(|file| file.file_type().is_fifo()) {
+        return open_fifo(path, Some(MAX_WAIT_FOR_READER));
+    }
     File::create(path)
+}
+
+/// How long a program may take to open a FIFO for reading before a message says what is waited for.
+const PATIENCE: Duration = Duration::from_millis(500);
+/// How long such a program is waited for where no signal ends the wait.
+const MAX_WAIT_FOR_READER: Duration = Duration::from_secs(10);
+
+/// Opens a FIFO for writing once a program reads it. Says what it waits for.
+///
+/// # Errors
+/// As of [`File::open`], and if no program reads it within `most`.
+fn open_fifo(path: &Path, most: Option<Duration>) -> io::Result<File> {
+    let nonblocking = || rustix::fs::open(path, OFlags::WRONLY | OFlags::NONBLOCK | OFlags::CLOEXEC, Mode::empty());
+    let (begun, mut is_said) = (Instant::now(), false);
+    loop {
+        match nonblocking() {
+            Err(Errno::NXIO) if most.is_none_or(|most| begun.elapsed() < most) => {}
+            Err(Errno::NXIO) => return Err(io::Error::other("it is a FIFO that no program reads")),
+            opened => {
+                let opened = opened?;
+                rustix::fs::fcntl_setfl(&opened, rustix::fs::fcntl_getfl(&opened)? - OFlags::NONBLOCK)?;
+                return Ok(opened.into());
+            }
+        }
+        if begun.elapsed() > PATIENCE && !std::mem::replace(&mut is_said, true) {
+            let path = neutral(&path.to_string_lossy());
+            let _ = writeln!(io::stderr(), "pipemark: {path} is a FIFO; waiting for a program to read it");
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
 }
 
 fn write_file(path: &Path, content: &[u8], syncs: bool) -> io::Result<()> {
     match Target::of(path)? {
+        Target::WriteInto(path) if path.metadata()?.file_type().is_fifo() => {
+            ignore_broken_pipe(open_fifo(&path, None)?.write_all(content))
+        }
         Target::WriteInto(path) => ignore_broken_pipe(File::options().write(true).open(path)?.write_all(content)),
         Target::Replace(path) => {
             let mut draft = Draft::create_beside(&path)?;
@@ -374,6 +411,8 @@ mod tests {
         Destination::File(path.clone()).write("JSON", Ok("x".repeat(4 << 20))).unwrap();
         assert!(reader.join().unwrap() > 0);
         assert!(!fs::metadata(&path).unwrap().is_file(), "still a FIFO");
+        let error = open_fifo(&path, Some(Duration::from_millis(20))).unwrap_err();
+        assert!(error.to_string().contains("no program reads"), "{error}");
     }
 
     #[test]

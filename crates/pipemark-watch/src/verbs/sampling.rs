@@ -282,8 +282,9 @@ pub fn start(
         let _ = write!(io::stderr(), "{}", terminal_of(&io::stderr()).render(&live.sheet(&report)));
         Ok(())
     };
-    if let Err(stop) = trace(&evidence).and_then(|()| write(options, live, &report, print)) {
-        say_error(stop);
+    // The verdict is printed even if the trace can't be written.
+    for written in [trace(&evidence), write(options, live, &report, print)] {
+        written.unwrap_or_else(say_error);
     }
     record(options, &mut report, &timeline, keep);
     wait();
