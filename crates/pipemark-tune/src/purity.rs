@@ -6,37 +6,11 @@ mod surroundings;
 
 use std::sync::LazyLock;
 
-use pipemark_causes::environment::{variables, with_variables};
 use pipemark_shell::RedirectionKind;
-use serde::Deserialize;
 
-use crate::typed::{TypedCommand, TypedStage, TypedWord};
-use row::PurityRow;
+use crate::typed::{TypedCommand, TypedStage};
+use row::{TABLE, concern_of_command};
 use surroundings::Surroundings;
-
-/// A variable of the environment by which a program may write or start others.
-#[derive(Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-struct VariableRow {
-    names: Vec<String>,
-    programs: Vec<String>,
-}
-
-#[derive(Debug, Deserialize)]
-struct PurityTable {
-    program: Vec<PurityRow>,
-    variable: Vec<VariableRow>,
-}
-
-static TABLE: LazyLock<PurityTable> =
-    LazyLock::new(|| toml::from_str(include_str!("purity.toml")).expect("a test reads the table"));
-
-/// Directories whose programs are known by their names.
-const SYSTEM_DIRECTORIES: [&str; 5] = ["/bin/", "/usr/bin/", "/usr/local/bin/", "/sbin/", "/usr/sbin/"];
-
-/// Variables that only change how a program works, not what it writes to.
-const HARMLESS_VARIABLES: [&str; 9] =
-    ["LANG", "LANGUAGE", "TZ", "COLUMNS", "GREP_COLORS", "TERM", "OMP_NUM_THREADS", "TMPDIR", "NO_COLOR"];
 
 /// Why a stage can't run again unasked, as a clause such as `tee writes out.txt`; `None` if it only reads.
 pub fn concern(stage: &TypedStage) -> Option<String> {
@@ -67,51 +41,6 @@ fn redirected(command: &TypedCommand) -> Option<String> {
     None
 }
 
-/// The concern about a command; with `appended`, xargs adds words to it.
-fn concern_of_command(command: &TypedCommand, appended: bool, surroundings: &Surroundings) -> Option<String> {
-    let name = command.program();
-    let variable = command
-        .variables
-        .iter()
-        .map(|(name, _)| name)
-        .find(|name| !name.starts_with("LC_") && !HARMLESS_VARIABLES.contains(&name.as_str()));
-    if let Some(variable) = variable {
-        return Some(format!("{name} runs with the variable {variable}"));
-    }
-    let path = command.words.first().map_or("", |word| word.value.as_str());
-    let known =
-        !path.contains('/') || SYSTEM_DIRECTORIES.iter().any(|directory| path.strip_prefix(directory) == Some(name));
-    let row = TABLE.program.iter().find(|row| known && row.names.iter().any(|one| one == name));
-    let Some(row) = row else { return Some(format!("{} may do anything", if known { name } else { path })) };
-    if let Some(concern) = surroundings.concern(path, name) {
-        return Some(concern);
-    }
-    if let Some((word, once)) = read_once(command.arguments()) {
-        return Some(format!("{name} gets {} ({once})", word.text));
-    }
-    let arguments = with_options_of_environment(command, &surroundings.environment);
-    row.concern(name, &arguments, appended, surroundings)
-}
-
-/// The first word that names what can't be read again.
-fn read_once(arguments: &[TypedWord]) -> Option<(&TypedWord, &'static str)> {
-    let value = |word: &TypedWord| match word.value.split_once('=') {
-        Some((_, value)) => surroundings::read_once(value).or_else(|| surroundings::read_once(&word.value)),
-        None => surroundings::read_once(&word.value),
-    };
-    arguments.iter().filter(|word| !word.expands).find_map(|word| Some((word, value(word)?)))
-}
-
-/// The arguments, with those that variables of the environment such as TAR_OPTIONS put before them.
-fn with_options_of_environment(command: &TypedCommand, environment: &[u8]) -> Vec<TypedWord> {
-    let name = command.program();
-    let typed: Vec<String> = command.words.iter().map(|word| word.value.clone()).collect();
-    let all = with_variables(&typed, &variables(name, environment));
-    let added = all.len() - typed.len();
-    let option = |value: &String| TypedWord { value: value.clone(), text: value.clone(), ..TypedWord::default() };
-    all[1..].iter().take(added).map(option).chain(command.arguments().iter().cloned()).collect()
-}
-
 /// How a program's options are written.
 pub struct OptionSyntax {
     /// Letters of short options that take a value.
@@ -122,7 +51,7 @@ pub struct OptionSyntax {
 
 /// How the options of a known program are written.
 pub fn option_syntax(program: &str) -> Option<OptionSyntax> {
-    let row = TABLE.program.iter().find(|row| row.names.iter().any(|name| name == program))?;
+    let row = TABLE.iter().find(|row| row.names.iter().any(|name| name == program))?;
     Some(OptionSyntax { values: row.letters_with_values(), stops: row.starts })
 }
 
@@ -364,7 +293,7 @@ mod tests {
 
     #[test]
     fn each_name_has_one_row() {
-        let mut names: Vec<&String> = TABLE.program.iter().flat_map(|row| &row.names).collect();
+        let mut names: Vec<&String> = TABLE.iter().flat_map(|row| &row.names).collect();
         names.sort();
         let twice = names.windows(2).find(|two| two[0] == two[1]);
         assert_eq!(twice, None);

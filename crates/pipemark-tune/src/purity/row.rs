@@ -1,10 +1,13 @@
 //! A program whose effects are known, and what its options and operands may be.
 
+use std::sync::LazyLock;
+
 use serde::Deserialize;
 
+use pipemark_causes::environment::{variables, with_variables};
 use pipemark_causes::scripts;
 
-use super::{Surroundings, concern_of_command};
+use super::surroundings::{self, SYSTEM_DIRECTORIES, Surroundings};
 use crate::typed::{TypedCommand, TypedWord};
 
 /// A row of purity.toml.
@@ -29,6 +32,69 @@ pub(super) struct PurityRow {
     remote: Vec<String>,
     asks: Vec<String>,
     answers: Vec<String>,
+}
+
+#[derive(Debug, Deserialize)]
+struct ProgramTable {
+    program: Vec<PurityRow>,
+}
+
+/// The rows of purity.toml about programs.
+pub(super) static TABLE: LazyLock<Vec<PurityRow>> = LazyLock::new(|| {
+    toml::from_str::<ProgramTable>(include_str!("../purity.toml")).expect("a test reads the table").program
+});
+
+/// Variables that only change how a program works, not what it writes to.
+const HARMLESS_VARIABLES: [&str; 9] =
+    ["LANG", "LANGUAGE", "TZ", "COLUMNS", "GREP_COLORS", "TERM", "OMP_NUM_THREADS", "TMPDIR", "NO_COLOR"];
+
+/// The concern about a command; with `appended`, xargs adds words to it.
+pub(super) fn concern_of_command(
+    command: &TypedCommand,
+    appended: bool,
+    surroundings: &Surroundings,
+) -> Option<String> {
+    let name = command.program();
+    let variable = command
+        .variables
+        .iter()
+        .map(|(name, _)| name)
+        .find(|name| !name.starts_with("LC_") && !HARMLESS_VARIABLES.contains(&name.as_str()));
+    if let Some(variable) = variable {
+        return Some(format!("{name} runs with the variable {variable}"));
+    }
+    let path = command.words.first().map_or("", |word| word.value.as_str());
+    let known =
+        !path.contains('/') || SYSTEM_DIRECTORIES.iter().any(|directory| path.strip_prefix(directory) == Some(name));
+    let row = TABLE.iter().find(|row| known && row.names.iter().any(|one| one == name));
+    let Some(row) = row else { return Some(format!("{} may do anything", if known { name } else { path })) };
+    if let Some(concern) = surroundings.concern(path, name) {
+        return Some(concern);
+    }
+    if let Some((word, once)) = read_once(command.arguments()) {
+        return Some(format!("{name} gets {} ({once})", word.text));
+    }
+    let arguments = with_options_of_environment(command, &surroundings.environment);
+    row.concern(name, &arguments, appended, surroundings)
+}
+
+/// The first word that names what can't be read again.
+fn read_once(arguments: &[TypedWord]) -> Option<(&TypedWord, &'static str)> {
+    let value = |word: &TypedWord| match word.value.split_once('=') {
+        Some((_, value)) => surroundings::read_once(value).or_else(|| surroundings::read_once(&word.value)),
+        None => surroundings::read_once(&word.value),
+    };
+    arguments.iter().filter(|word| !word.expands).find_map(|word| Some((word, value(word)?)))
+}
+
+/// The arguments, with those that variables of the environment such as TAR_OPTIONS put before them.
+fn with_options_of_environment(command: &TypedCommand, environment: &[u8]) -> Vec<TypedWord> {
+    let name = command.program();
+    let typed: Vec<String> = command.words.iter().map(|word| word.value.clone()).collect();
+    let all = with_variables(&typed, &variables(name, environment));
+    let added = all.len() - typed.len();
+    let option = |value: &String| TypedWord { value: value.clone(), text: value.clone(), ..TypedWord::default() };
+    all[1..].iter().take(added).map(option).chain(command.arguments().iter().cloned()).collect()
 }
 
 #[derive(Debug, Clone, Copy, Deserialize)]

@@ -6,10 +6,31 @@ use std::fs::{self, File};
 use std::io::Read;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
 
 use pipemark_causes::environment;
+use serde::Deserialize;
 
-use super::{SYSTEM_DIRECTORIES, TABLE};
+/// A variable by which a program may write or start others.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct EffectiveVariable {
+    names: Vec<String>,
+    programs: Vec<String>,
+}
+
+#[derive(Debug, Deserialize)]
+struct EnvironmentTable {
+    variable: Vec<EffectiveVariable>,
+}
+
+/// The rows of purity.toml about variables.
+static TABLE: LazyLock<Vec<EffectiveVariable>> = LazyLock::new(|| {
+    toml::from_str::<EnvironmentTable>(include_str!("../purity.toml")).expect("a test reads the table").variable
+});
+
+/// Directories whose programs are known by their names.
+pub(super) const SYSTEM_DIRECTORIES: [&str; 5] = ["/bin/", "/usr/bin/", "/usr/local/bin/", "/sbin/", "/usr/sbin/"];
 
 /// The surroundings in which a pipeline will run.
 #[derive(Debug, Default)]
@@ -36,7 +57,7 @@ impl Surroundings {
 
     /// Why a program that is started as `path` may do something else here than its name says.
     pub fn concern(&self, path: &str, name: &str) -> Option<String> {
-        let rows = TABLE.variable.iter();
+        let rows = TABLE.iter();
         let rows = rows.filter(|row| row.programs.is_empty() || row.programs.iter().any(|one| one == name));
         let entries: Vec<&str> = rows.flat_map(|row| &row.names).map(String::as_str).collect();
         let is_listed = |variable: &str| {
