@@ -35,13 +35,13 @@ pub(super) struct PurityRow {
 }
 
 #[derive(Debug, Deserialize)]
-struct ProgramTable {
+struct PureProgramTable {
     program: Vec<PurityRow>,
 }
 
 /// The rows of purity.toml about programs.
 pub(super) static TABLE: LazyLock<Vec<PurityRow>> = LazyLock::new(|| {
-    toml::from_str::<ProgramTable>(include_str!("../purity.toml")).expect("a test reads the table").program
+    toml::from_str::<PureProgramTable>(include_str!("../purity.toml")).expect("a test reads the table").program
 });
 
 /// Variables that only change how a program works, not what it writes to.
