@@ -23,7 +23,7 @@ use crate::sheet::document::warnings;
 use crate::sheet::experiment::{CitedTrials, MeasuredExperiment, trials_by_experiment};
 use crate::sheet::marks::{legend_in_brief, uncertainty_marks};
 use crate::sheet::matrix::without_transfer;
-use crate::sheet::summary::{Summary, summary};
+use crate::sheet::summary::{SummaryRow, summary};
 use crate::sheet::words::{self, interval, missing};
 use crate::sheet::{cpu_map, gains, matrix};
 use crate::sheet::{tuned, watched};
@@ -71,12 +71,13 @@ pub fn brief(document: &Document, pointers: &[String]) -> Sheet {
         let terminal = Terminal { width: TEXT_WIDTH + 4, colour: Colour::Never, characters: Characters::Unicode };
         terminal.render(sheet).lines().count()
     };
+    let main_figures = summary(document, unit_on_screen);
     let fewer = (findings.len().min(1)..=findings.len()).rev();
     // If that isn't enough, a suite with main tables shows no findings.
     let none = headline.then_some(0);
     let (mut sheet, mut shown) = <(Sheet, Vec<&Finding>)>::default();
     for most in fewer.chain(none) {
-        let footer = ScreenFooter { findings: &findings[..most], summary: summary(document, unit_on_screen) };
+        let footer = ScreenFooter { findings: &findings[..most], summary: &main_figures };
         (sheet, shown) = lay_out(document, &footer);
         if lines(&sheet) + pointers.len() < MAX_LINES {
             return with_claims(sheet, document, &shown, pointers);
@@ -110,15 +111,20 @@ fn with_claims(mut sheet: Sheet, document: &Document, findings: &[&Finding], poi
 #[derive(Default)]
 struct ScreenFooter<'a> {
     findings: &'a [&'a Finding],
-    summary: Summary<'a>,
+    summary: &'a [SummaryRow<'a>],
 }
 
 impl<'a> ScreenFooter<'a> {
     /// The trials that the footer is about.
     fn cited(&self) -> CitedTrials<'a> {
-        let by_summary = self.summary.cited.iter().map(|record| (record.experiment.as_str(), record.id.as_str()));
+        let by_summary = self.summary.iter().flat_map(|row| keys(&row.cited));
         by_summary.chain(self.findings.iter().flat_map(|finding| cited_by(finding))).collect()
     }
+}
+
+/// What identifies these trials on the screen.
+fn keys<'r>(records: &[&'r Record]) -> impl Iterator<Item = (&'r str, &'r str)> {
+    records.iter().map(|record| (record.experiment.as_str(), record.id.as_str()))
 }
 
 /// The trials that a finding is about.
@@ -139,10 +145,10 @@ fn cited_by(finding: &Finding) -> CitedTrials<'_> {
     cited
 }
 
-/// Lays out the document with this footer. Findings about a table that isn't on the screen are omitted; returns those that
-/// are shown.
+/// Lays out the document with this footer. Main figures and findings about rows that aren't on the screen are omitted;
+/// returns the findings that are shown.
 fn lay_out<'a>(document: &Document, footer: &ScreenFooter<'a>) -> (Sheet, Vec<&'a Finding>) {
-    let ScreenFooter { findings, summary: Summary { rows: summary, .. } } = footer;
+    let ScreenFooter { findings, summary } = footer;
     let cited = footer.cited();
     let mut sheet = Sheet::default();
     let trials = trials_by_experiment(document);
@@ -181,13 +187,25 @@ fn lay_out<'a>(document: &Document, footer: &ScreenFooter<'a>) -> (Sheet, Vec<&'
     omitted.extend(without_room.into_iter().map(|(experiment, _)| *experiment));
     let is_whole_table =
         |experiment: &MeasuredExperiment| table_height(document, experiment).is_some() || sweep(experiment).is_some();
+    // The trials whose figures are on the screen.
     let mut on_screen = CitedTrials::new();
     for (experiment, rows) in &shown {
         let records = match is_whole_table(experiment) {
             true => experiment.records.clone(),
             false => rows_shown(experiment, *rows, &cited),
         };
-        on_screen.extend(records.iter().map(|record| (record.experiment.as_str(), record.id.as_str())));
+        // A table of gains has the figures of its bases only, or on a main table none.
+        let has_figure = |record: &&&Record| match experiment.about.gains {
+            Some(_) => !experiment.about.headline && experiment.is_baseline(record),
+            None => true,
+        };
+        on_screen.extend(keys(&records.iter().filter(has_figure).copied().collect::<Vec<_>>()));
+    }
+    let has_rows = |row: &&SummaryRow| keys(&row.cited).all(|trial| on_screen.contains(&trial));
+    let mut summary: Vec<&SummaryRow> = summary.iter().filter(has_rows).collect();
+    // A limit alone sums nothing up.
+    if summary.iter().all(|row| row.cited.is_empty()) {
+        summary.clear();
     }
     let is_shown = |finding: &&&Finding| cited_by(finding).is_subset(&on_screen);
     let findings: Vec<&Finding> = findings.iter().filter(is_shown).copied().collect();
@@ -218,7 +236,7 @@ fn lay_out<'a>(document: &Document, footer: &ScreenFooter<'a>) -> (Sheet, Vec<&'
     }
     sheet.grid(Grid::new(
         vec![Column::words("", ""), Column::figures("", ""), Column::words("", "").fit(Fit::Wrapped)],
-        summary.clone(),
+        summary.iter().map(|row| row.cells.clone()).collect(),
     ));
     if !findings.is_empty() && !summary.is_empty() {
         sheet.blocks.push(Block::Gap);
@@ -315,8 +333,8 @@ fn is_whole(experiment: &MeasuredExperiment) -> bool {
 }
 
 /// The number of rows for each experiment, so that all experiments fit on one screen. The suite's main experiments get
-/// all their rows. Other experiments get at least those that the summary and the findings are about, or none if there is
-/// no room left.
+/// all their rows. Other experiments get at least those that the summary and the findings are about. Beside main
+/// experiments they get no other rows if there isn't room for some of each, and none if there is no room left.
 fn rows_of(
     document: &Document,
     experiments: &[&MeasuredExperiment],
@@ -347,18 +365,19 @@ fn rows_of(
     let of = |(rows, experiment): (&usize, &&MeasuredExperiment), most: usize| {
         let height = lines_per_row(experiment);
         let needed = (*rows).min(experiment.needed_rows(cited)).min(room / height);
-        match (experiment.about.headline, most) {
-            (true, _) => *rows,
-            (false, 0) => 0,
-            (false, most) => (*rows).min(most).max(needed),
-        }
+        if experiment.about.headline { *rows } else { (*rows).min(most).max(needed) }
     };
     let shown = |most: usize| wanted.iter().zip(experiments).map(|both| of(both, most)).collect::<Vec<usize>>();
     let heights: Vec<usize> = experiments.iter().map(|experiment| lines_per_row(experiment)).collect();
     let fits =
         |most: &usize| shown(*most).iter().zip(&heights).map(|(rows, height)| rows * height).sum::<usize>() <= room;
     let most = (MIN_ROWS..=wanted.iter().copied().max().unwrap_or(0)).rev().find(fits);
-    shown(most.unwrap_or(if headline { 0 } else { MIN_ROWS }))
+    match most {
+        Some(most) => shown(most),
+        None if !headline => shown(MIN_ROWS),
+        None if fits(&0) => shown(0),
+        None => wanted.iter().zip(experiments).map(|(rows, own)| if own.about.headline { *rows } else { 0 }).collect(),
+    }
 }
 
 /// The published figures of an experiment whose table isn't shown, each beside the measured figure; `None` if there are
@@ -407,7 +426,8 @@ fn published_in_brief(experiment: &MeasuredExperiment) -> Option<String> {
 }
 
 /// The number of lines of the summary, with its last column wrapped.
-fn summary_lines(summary: &[Vec<Cell>]) -> usize {
+fn summary_lines(summary: &[SummaryRow]) -> usize {
+    let summary: Vec<&[Cell]> = summary.iter().map(|row| row.cells.as_slice()).collect();
     let chars = |cell: &Cell| cell.text.chars().count();
     let widest = |column: usize| summary.iter().map(|row| chars(&row[column])).max().unwrap_or(0);
     let room = TEXT_WIDTH.saturating_sub(widest(0) + widest(1) + 4).max(1);

@@ -60,9 +60,8 @@ pub fn report(documents: &[Document]) -> Sheet {
     let groups = runs().map(|(document, label)| RowGroup {
         caption: if several_documents { label.clone() } else { String::new() },
         rows: summary::summary(document, |experiment, record| experiment.unit(record))
-            .rows
             .into_iter()
-            .map(|cells| Row { cells, instead: None })
+            .map(|row| Row { cells: row.cells, instead: None })
             .collect(),
     });
     let words = |heading| Column::words("", heading).fit(Fit::Wrapped);

@@ -24,22 +24,27 @@ fn differing_settings(job: &Job, plain: Option<&Job>) -> String {
 /// The unit in which a table shows a record's main figure.
 pub(super) type UnitOf = fn(&MeasuredExperiment, &Record) -> ColumnUnit;
 
-/// The main figures as rows of a table, and the trials that have them.
-#[derive(Default)]
-pub(super) struct Summary<'a> {
-    pub(super) rows: Vec<Vec<Cell>>,
+/// A main figure as a row of a table, and the trials that have it. Limits of this machine have none.
+pub(super) struct SummaryRow<'a> {
+    pub(super) cells: Vec<Cell>,
     pub(super) cited: Vec<&'a Record>,
+}
+
+impl SummaryRow<'_> {
+    fn limit(what: &str, figure: String, details: &str) -> Self {
+        let figure = Cell::shown(figure).style(Style::Heading);
+        SummaryRow { cells: vec![Cell::shown(what), figure, Cell::shown(details)], cited: Vec::new() }
+    }
 }
 
 /// The main figures: the default pipe, the best trial with write and read, the best verified trial, the rate per hop of
 /// the longest chain, and the memory copy within one process. Each figure is in the unit of its table, given by
 /// `unit_of`.
-pub(super) fn summary(document: &Document, unit_of: UnitOf) -> Summary<'_> {
+pub(super) fn summary(document: &Document, unit_of: UnitOf) -> Vec<SummaryRow<'_>> {
     // Nothing is known of the pipes that other tools measured.
     if document.is_imported() {
-        return Summary::default();
+        return Vec::new();
     }
-    let mut cited: Vec<&Record> = Vec::new();
     let trials = trials_by_experiment(document);
     let shown = |record: &Record, figure: f64| {
         let about = document.experiments.iter().find(|experiment| experiment.name == record.experiment);
@@ -73,15 +78,16 @@ pub(super) fn summary(document: &Document, unit_of: UnitOf) -> Summary<'_> {
     let checked = best(&|record| record.verify == Verify::Full && record.touched && new(record));
     let mut rows = Vec::new();
     let mut listed: Vec<&str> = Vec::new();
-    let mut row = |what: &str, figure: String, details: String| {
-        rows.push(vec![Cell::shown(what), Cell::shown(figure).style(Style::Heading), Cell::shown(details)]);
+    let mut row = |what: &str, figure: String, details: String, cited| {
+        let figure = Cell::shown(figure).style(Style::Heading);
+        rows.push(SummaryRow { cells: vec![Cell::shown(what), figure, Cell::shown(details)], cited });
     };
     for (what, record) in
         [("default pipe", plain), ("best with write and read", copied), ("best, each byte new and checked", checked)]
     {
         let Some(record) = record.filter(|record| !listed.contains(&record.id.as_str())) else { continue };
         listed.push(&record.id);
-        cited.push(record);
+        let mut cited = vec![record];
         let throughput = record.estimate.as_ref().expect("ranked, so it is measured").throughput();
         let settings = differing_settings(&record.job, plain.map(|plain| &plain.job));
         let details = match plain {
@@ -116,11 +122,11 @@ pub(super) fn summary(document: &Document, unit_of: UnitOf) -> Summary<'_> {
             Some(_) => format!("({})", interval(throughput, |end| shown(record, end))),
             None => settings,
         };
-        row(what, shown(record, throughput.median), details);
+        row(what, shown(record, throughput.median), details, cited);
     }
     if let Some((longest, [figure, details])) = per_hop(&streams) {
-        row(&format!("transfer per hop, {}", counted(length(&longest) as usize, "stage")), figure, details);
-        cited.push(longest);
+        let what = format!("transfer per hop, {}", counted(length(&longest) as usize, "stage"));
+        row(&what, figure, details, vec![longest]);
     }
     let trips = document.trials.iter().filter(|record| ranked(record) && record.job.is_round_trip());
     let trip = |record: &&Record| record.estimate.as_ref().and_then(|estimates| estimates.round_trip()).copied();
@@ -128,10 +134,9 @@ pub(super) fn summary(document: &Document, unit_of: UnitOf) -> Summary<'_> {
         .filter(|record| record.job.wait() == WaitPolicy::Block)
         .filter_map(|record| Some((record, trip(&record)?)));
     if let Some((record, time)) = trips.min_by(|one, other| one.1.median.total_cmp(&other.1.median)) {
-        row("shortest round trip", shown(record, time.median), names(&[&record.job], &[Key::Mode]).concat());
-        cited.push(record);
+        let details = names(&[&record.job], &[Key::Mode]).concat();
+        row("shortest round trip", shown(record, time.median), details, vec![record]);
     }
-    let figure = |text: String| Cell::shown(text).style(Style::Heading);
     // On a busy machine, spinning trials may be slower than sleeping ones. Such a trial isn't an upper bound.
     let kind = |record: &Record| (record.job.place(), record.job.ends().map(Ends::work));
     let fastest: Vec<_> = group_by_key(streams.iter().map(|record| (kind(record), speed(record))));
@@ -139,21 +144,14 @@ pub(super) fn summary(document: &Document, unit_of: UnitOf) -> Summary<'_> {
     let fastest: HashMap<_, f64> = fastest.collect();
     let bounds = |bound: &&&Record| bound.job.is_two_copies() && speed(bound) >= fastest[&kind(bound)];
     if let (Some(record), false) = (streams.iter().find(bounds), rows.is_empty()) {
-        let details = "upper bound (busy-waiting)";
-        rows.push(vec![
-            Cell::shown("shared-memory limit (2 copies)"),
-            figure(shown(record, speed(record))),
-            Cell::shown(details),
-        ]);
+        let (what, figure) = ("shared-memory limit (2 copies)", shown(record, speed(record)));
+        rows.push(SummaryRow::limit(what, figure, "upper bound (busy-waiting)"));
     }
     if let (Some(copy), false) = (&document.memory_copy, rows.is_empty()) {
-        rows.push(vec![
-            Cell::shown("memory copy, 64 KiB, one core"),
-            figure(Unit::BytesPerSecond.show(copy.median)),
-            Cell::default(),
-        ]);
+        let figure = Unit::BytesPerSecond.show(copy.median);
+        rows.push(SummaryRow::limit("memory copy, 64 KiB, one core", figure, ""));
     }
-    Summary { rows, cited }
+    rows
 }
 
 /// The number of stages; 0 if the trial isn't a chain.
@@ -190,7 +188,8 @@ mod tests {
     use crate::sheet::fixture;
 
     fn of(document: &Document) -> Vec<Vec<Cell>> {
-        summary(document, |experiment, record| experiment.unit(record)).rows
+        let rows = summary(document, |experiment, record| experiment.unit(record));
+        rows.into_iter().map(|row| row.cells).collect()
     }
 
     #[test]
