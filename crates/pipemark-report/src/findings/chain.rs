@@ -139,13 +139,18 @@ pub(super) fn cost(group: &[MeasuredTrial]) -> Option<Candidate> {
             format!("Real time{per_volume} is not linear: no three lengths in a row are within 10 % of a straight line")
         }
     };
-    // A line that misses zero by more than the tolerance isn't a proportion: longer chains have another rate per stage.
-    let at_zero = of_real.intercept.value;
+    // Twice as many stages take twice as long only if the line meets zero. pipe-speed's claims ask for the same: the same
+    // time per stage at both ends of the range, to within 10 %.
+    let shortest = lengths[fitted..].iter().copied().find(|length| *length > 0.0)?;
+    let per_stage_at = |length: f64| of_real.at(length) / length;
+    let is_proportional = (per_stage_at(last.length) / per_stage_at(shortest) - 1.0).abs() <= MAX_DEPARTURE;
     let proportional = match begin {
-        Some(_) if at_zero.abs() > MAX_DEPARTURE * real[fitted] => {
-            format!(", but not proportional to the number of stages: the line is at {at_zero:.3} s for none")
-        }
-        _ => String::new(),
+        Some(_) if is_proportional => ", and proportional to the number of stages".to_owned(),
+        Some(_) => format!(
+            ", but not proportional to the number of stages: the line is at {} s for none",
+            three_digits(of_real.intercept.value)
+        ),
+        None => String::new(),
     };
     // With a command as the source, there is no method of sending and receiving.
     let mut omitted = vec![Key::Length, Key::Stage];
@@ -167,7 +172,7 @@ pub(super) fn cost(group: &[MeasuredTrial]) -> Option<Candidate> {
     let evidence = json!({
         "stage": stage(first.measured), "seconds_per_gib_and_stage": per_gib.slope,
         "seconds_to_start_a_stage": to_start.slope, "flow_per_gib": per_gib, "real": of_real,
-        "straight_from": begin.map(|begin| points[begin].length),
+        "straight_from": begin.map(|begin| points[begin].length), "proportional": begin.map(|_| is_proportional),
         "residuals_seconds": column(&points, |point| real_of(point) - of_real.at(point.length)),
         "chains": points.iter().map(chain).collect::<Value>(),
     });
@@ -286,13 +291,36 @@ mod tests {
         let finding = finding(outcomes, "chain-cost");
         assert!(
             finding.text.contains("from 2 to 128 stages, each additional stage costs 400 ms (")
-                && finding.text.contains("Real time is within 10 % of a straight line for all lengths"),
+                && finding
+                    .text
+                    .contains("Real time is within 10 % of a straight line for all lengths (R² 1.0000), but not "),
             "{}",
             finding.text
         );
         let slope = |name: &str| finding.evidence[name]["value"].as_f64().unwrap();
         assert!((slope("seconds_per_gib_and_stage") - 0.4).abs() < 1e-6);
         assert!((slope("seconds_to_start_a_stage") - 0.002).abs() < 1e-6);
+    }
+
+    /// The real times of a run of pipe-speed: the line through them is far below zero without stages, so 8 times as many
+    /// stages take 14 times as long.
+    #[test]
+    fn a_straight_line_that_misses_zero_is_not_proportional() {
+        let text = |real: [(u32, f64); 4]| {
+            finding(real.map(|(length, seconds)| chain(length, seconds, 0.0)).to_vec(), "chain-cost").text
+        };
+        let bent = text([(128, 20.1), (256, 55.4), (512, 128.0), (1024, 278.0)]);
+        assert!(
+            bent.contains("of a straight line for all lengths (R² 0.9")
+                && bent.contains(", but not proportional to the number of stages: the line is at -1"),
+            "{bent}"
+        );
+        let published = text([(128, 52.642), (256, 110.066), (512, 216.976), (1024, 405.044)]);
+        assert!(
+            published.contains("for all lengths (R² 0.99")
+                && published.contains("), and proportional to the number of"),
+            "{published}"
+        );
     }
 
     #[test]
