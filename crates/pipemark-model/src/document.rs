@@ -149,6 +149,9 @@ impl schemars::JsonSchema for Tuned {
     }
 }
 
+/// The name of the experiment that holds measurements by other tools.
+pub const IMPORTED: &str = "import";
+
 /// Trials shown in one table and compared with each other.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]

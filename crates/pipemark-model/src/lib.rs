@@ -39,7 +39,7 @@ pub use bad_value::BadValue;
 pub use capacity::{Capacity, NamedCapacity};
 pub use claim::{Answer, Claim, ClaimVerdict, Evidence, MAX_SHORT, MAX_START, Which};
 pub use digits::{between, digits, few_digits, percent, signed_percent, three_digits};
-pub use document::{Document, Experiment, Finding, METHOD, SCHEMA, Tuned, WORKLOAD, Watched};
+pub use document::{Document, Experiment, Finding, IMPORTED, METHOD, SCHEMA, Tuned, WORKLOAD, Watched};
 pub use entrant::{EntrantStats, Language, Program};
 pub use estimate::{Estimate, Estimates, MAX_SPAN, spans_too_much};
 pub use figure::Figure;

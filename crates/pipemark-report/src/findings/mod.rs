@@ -10,6 +10,7 @@ mod contrast;
 mod cost;
 mod cpu_map;
 mod filters;
+mod imported;
 mod languages;
 mod link;
 mod measured;
@@ -19,6 +20,7 @@ mod recommended;
 mod wakeups;
 mod words;
 
+pub use imported::imported;
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value as Json;

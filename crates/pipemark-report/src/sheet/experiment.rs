@@ -244,7 +244,7 @@ impl<'a> MeasuredExperiment<'a> {
             same_unit.then(|| interval(estimates.headline(), |end| unit.show(end)))
         });
         self.add(table, "runs", |estimates, _, _| Some(estimates.headline().runs.to_string()));
-        if chained {
+        if chained && self.about.known.is_empty() {
             let hops = |record: &Record, estimates: &Estimates| {
                 Some(estimates.throughput().median * f64::from(record.job.chain()?.length))
             };

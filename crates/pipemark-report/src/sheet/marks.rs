@@ -4,7 +4,7 @@
 use std::collections::HashSet;
 use std::mem;
 
-use pipemark_model::{Document, Estimate, Record, Warning, counted, group_by_key};
+use pipemark_model::{Document, Estimate, IMPORTED, Record, Warning, counted, group_by_key};
 use pipemark_show::{Note, Style};
 
 use crate::sheet::words::missing;
@@ -42,7 +42,12 @@ impl FigureMark {
         let job = &record.job;
         let arrives = job.ends().is_none_or(|ends| ends.recv.touches()) && !job.link().is_null();
         match self {
-            FigureMark::Read | FigureMark::Copied | FigureMark::Unseen if job.lines().is_some() => false,
+            // Nothing is known of bytes that another tool moved.
+            FigureMark::Read | FigureMark::Copied | FigureMark::Unseen
+                if job.lines().is_some() || record.experiment == IMPORTED =>
+            {
+                false
+            }
             FigureMark::Read => record.touched,
             FigureMark::Copied => !record.touched && arrives,
             FigureMark::Unseen => !record.touched && !arrives,

@@ -5,9 +5,10 @@ use std::str::FromStr;
 use serde::Deserialize;
 
 use pipemark_model::{
-    Document, Experiment, Host, Job, Key, Outcome, RATE_UNITS, Sample, Settings, Stopped, Trial, Value, Verify, Volume,
-    differing_keys, distinct, neutral,
+    Document, Experiment, Host, IMPORTED, Job, Key, Outcome, RATE_UNITS, Sample, Settings, Stopped, Trial, Value,
+    Verify, Volume, differing_keys, distinct, neutral,
 };
+use pipemark_report::findings::imported;
 use pipemark_stats::records::{memory_copy, records};
 
 use crate::cli::output::empty_document;
@@ -96,7 +97,7 @@ pub fn read(name: &str, text: &str, settings: &[ImportSetting]) -> Result<Docume
         let id = job.id();
         let place = outcomes.iter().position(|outcome| outcome.trial.id == id).unwrap_or_else(|| {
             let trial =
-                Trial { id, experiment: "import".to_owned(), job: job.clone(), baseline: None, published: None };
+                Trial { id, experiment: IMPORTED.to_owned(), job: job.clone(), baseline: None, published: None };
             outcomes.push(Outcome { stopped: Some(Stopped::Runs), ..Outcome::of(trial) });
             outcomes.len() - 1
         });
@@ -105,7 +106,7 @@ pub fn read(name: &str, text: &str, settings: &[ImportSetting]) -> Result<Docume
     }
     let jobs: Vec<&Job> = outcomes.iter().map(|outcome| &outcome.trial.job).collect();
     let experiment = Experiment {
-        name: "import".to_owned(),
+        name: IMPORTED.to_owned(),
         title: format!("Measured by others: {}", neutral(name)),
         about: String::new(),
         varies: differing_keys(&jobs, &asked),
@@ -122,6 +123,7 @@ pub fn read(name: &str, text: &str, settings: &[ImportSetting]) -> Result<Docume
         started: jiff::Timestamp::now().to_string(),
         host: Host { name: "elsewhere".to_owned(), ..Host::default() },
         memory_copy: memory_copy(&trials),
+        findings: imported(&trials),
         experiments: vec![experiment],
         trials,
         ..empty_document()
