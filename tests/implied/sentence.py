@@ -80,7 +80,7 @@ def check_settings(sentence, trials, rule):
     ends = [one for one in trials if "send" in one.params and "recv" in one.params]
     # Rules about these parameters name several values.
     several = {
-        "place": ("place", "place-groups", "recommended"),
+        "place": ("place", "place-groups", "published", "recommended"),
         "block": (
             "best-link",
             "crossing",
