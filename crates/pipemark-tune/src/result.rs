@@ -123,7 +123,19 @@ impl ExperimentResult {
             let runs = counted(one.runs as usize, "run");
             return format!("not proved: {}× as fast in {runs} by {}; {}", digits(gain), one.text, longer());
         }
+        if self.interrupted && !self.experiments.iter().any(|one| one.command.is_some() && one.runs > 0) {
+            return "interrupted before a change was tried".to_owned();
+        }
         let gain = |one: &&TuneExperiment| one.gain.unwrap_or(0.0);
+        let is_setting = |one: &&TuneExperiment| {
+            use ExperimentKind::{Capacity, Cpus, Locale};
+            matches!(one.kind, Capacity | Cpus | Locale) && one.verdict == Some(Verdict::Better)
+        };
+        let settings = self.experiments.iter().filter(is_setting);
+        if let Some(one) = settings.max_by(|one, other| gain(one).total_cmp(&gain(other))) {
+            let gain = digits(one.gain.unwrap_or(1.0));
+            return format!("no pipeline to paste is proved faster; {gain}× as fast: {}", one.text);
+        }
         let without = self.experiments.iter().filter(|one| one.kind == ExperimentKind::Without);
         let without = without.filter(|one| one.verdict == Some(Verdict::Better));
         match without.max_by(|one, other| gain(one).total_cmp(&gain(other))) {

@@ -379,6 +379,15 @@ mod tests {
         assert!(spent.conclusion().ends_with("use --budget 600s"), "more than was too little: {}", spent.conclusion());
         let useless = result(vec![experiment(ExperimentKind::Remedy, 1, "pigz", Some(1.01), 1)]);
         assert_eq!(useless.conclusion(), "no change with the same output was found that helps");
+        let interrupted = ExperimentResult {
+            interrupted: true,
+            ..result(vec![experiment(ExperimentKind::Without, 1, "gzip", Some(2.0), 1)])
+        };
+        assert_eq!(interrupted.conclusion(), "interrupted before a change was tried");
+        let mut setting = experiment(ExperimentKind::Locale, 1, "LC_ALL=C for all stages", Some(1.13), 5);
+        (setting.command, setting.verdict) = (None, Some(Verdict::Better));
+        let conclusion = result(vec![setting]).conclusion();
+        assert_eq!(conclusion, "no pipeline to paste is proved faster; 1.13× as fast: LC_ALL=C for all stages");
     }
 
     #[test]
