@@ -276,7 +276,12 @@ def idle(options, results):
             environment = os.environ | {"PATH": f"{os.path.dirname(PIPEMARK)}:{os.environ['PATH']}"}
             (old, new), outputs = alternate([pipeline, fastest["command"]], "/", environment, "sh", turns=7)
             is_true = old / new > NO_DIFFERENCE and outputs[0] == outputs[1]
-            found |= {"false": not is_true, "printed": fastest["gain"], "pasted": old / new, "command": fastest["command"]}
+            found |= {
+                "false": not is_true,
+                "printed": fastest["gain"],
+                "pasted": old / new,
+                "command": fastest["command"],
+            }
         print(f"{pipeline}: {found}", flush=True)
         return found
 
@@ -313,7 +318,11 @@ def known(options, results):
                 if result is None:
                     return {"failed": done.stderr.strip()[-200:]}
                 for at, found in enumerate(gains):
-                    found += [one["gain"] for one in result["experiments"] if one["id"] == f"without-{at + 2}" and one["gain"]]
+                    found += [
+                        one["gain"]
+                        for one in result["experiments"]
+                        if one["id"] == f"without-{at + 2}" and one["gain"]
+                    ]
             variants = [pipeline()] + [pipeline(at) for at in range(len(costs))]
             times, _ = alternate(variants, directory, environment, "sh", turns=7)
             true = [times[0] / one for one in times[1:]]

@@ -63,7 +63,7 @@ fn embedded_suites_can_be_run_together() {
     }
 }
 
-/// A claim compares only trials that move the same volume, so a trial with another volume than its base would be left out.
+/// A claim compares only trials that move the same volume, so a trial with another volume than its base would be omitted.
 #[test]
 fn every_trial_that_a_claim_compares_has_its_base() {
     for (name, _) in EMBEDDED {
