@@ -356,6 +356,7 @@ def patterns(name):
             stopped,
         ),
         ("deadlock", r"Deadlock: .*?\.(?= [A-Z]|$)", deadlock),
+        ("alarm", r"An alarm of one of these processes may end it; /proc doesn't show alarms\.", no_figures),
         (
             "locks of its own",
             rf"{name} holds the pipeline back: for {SHARE} of the time, more of its processes are"
@@ -364,7 +365,7 @@ def patterns(name):
         ),
         (
             "input",
-            rf"The (?:input|reader of the output) holds the pipeline back: {name} waits {SHARE} of the time for"
+            rf"The (?:input|reader of the output) may hold the pipeline back: {name} waits {SHARE} of the time for"
             r" (?:data from|room in) a pipe whose (?:writer|reader) is not visible\.",
             no_figures,
         ),
