@@ -32,6 +32,9 @@ pub enum Format {
     /// JSON with a figure for each trial
     #[value(skip)]
     Benchmark,
+    /// A matrix of CPUs, as CSV without headings
+    #[value(skip)]
+    CpuMap,
     /// JSON as hyperfine writes it
     #[value(skip)]
     Hyperfine,
@@ -51,6 +54,7 @@ impl Format {
             Format::Json => "JSON",
             Format::OpenMetrics => "OpenMetrics",
             Format::Benchmark => "benchmark JSON",
+            Format::CpuMap => "map of CPUs",
             Format::Hyperfine => "hyperfine's JSON",
             Format::Bencher => "Bencher's JSON",
         }
@@ -65,7 +69,7 @@ impl Format {
             Format::Html => html(sheet, &[]),
             Format::Csv => sheet_as_csv(sheet),
             Format::Json => Ok(json.map_or_else(|| sheet_as_json(sheet), json_line)),
-            Format::OpenMetrics | Format::Benchmark | Format::Hyperfine | Format::Bencher => {
+            Format::OpenMetrics | Format::Benchmark | Format::CpuMap | Format::Hyperfine | Format::Bencher => {
                 unreachable!("sheets have no such format")
             }
         }

@@ -2,6 +2,7 @@
 //! ([`export`]). Start with [`findings::findings`] and [`sheet::document`].
 #![forbid(unsafe_code)]
 
+mod cpu_groups;
 pub mod export;
 pub mod findings;
 pub mod sheet;

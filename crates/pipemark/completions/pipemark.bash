@@ -310,7 +310,7 @@ _pipemark() {
             return 0
             ;;
         pipemark__subcmd__bw)
-            opts="-q -h --link --place --verify --send --recv --capacity --total --time --block --mode --pairs --writers --readers --wait --pages --align --buffer --rseq --rate --gap --write-delay --read-delay --blocks --read-block --links --runs --budget --limit --sessions --seed --json --csv --markdown --format --quiet --openmetrics --benchmark-json --json-lines --all --claims --label --no-save --db --baseline --interval --help"
+            opts="-q -h --link --place --verify --send --recv --capacity --total --time --block --mode --pairs --writers --readers --wait --pages --align --buffer --rseq --rate --gap --write-delay --read-delay --blocks --read-block --links --runs --budget --limit --sessions --seed --json --csv --markdown --format --quiet --openmetrics --benchmark-json --json-lines --all --claims --label --no-save --db --baseline --interval --cpu-map --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -477,6 +477,10 @@ _pipemark() {
                     return 0
                     ;;
                 --interval)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --cpu-map)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -938,7 +942,7 @@ _pipemark() {
             return 0
             ;;
         pipemark__subcmd__latency)
-            opts="-q -h --link --place --wait --rate --gap --time --block --pairs --verify --send --recv --pages --align --capacity --buffer --rseq --total --links --runs --budget --limit --sessions --seed --json --csv --markdown --format --quiet --openmetrics --benchmark-json --json-lines --all --claims --label --no-save --db --baseline --interval --help"
+            opts="-q -h --link --place --wait --rate --gap --time --block --pairs --verify --send --recv --pages --align --capacity --buffer --rseq --total --links --runs --budget --limit --sessions --seed --json --csv --markdown --format --quiet --openmetrics --benchmark-json --json-lines --all --claims --label --no-save --db --baseline --interval --cpu-map --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1077,6 +1081,10 @@ _pipemark() {
                     return 0
                     ;;
                 --interval)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --cpu-map)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;

@@ -162,6 +162,7 @@ complete -c pipemark -n "__fish_pipemark_using_subcommand bw" -l label -d 'Label
 complete -c pipemark -n "__fish_pipemark_using_subcommand bw" -l db -d 'History file [default: pipemark/history.db in $XDG_DATA_HOME or ~/.local/share]' -r -F
 complete -c pipemark -n "__fish_pipemark_using_subcommand bw" -l baseline -d 'For each trial, also measure a baseline with these values, and show the ratio to it' -r
 complete -c pipemark -n "__fish_pipemark_using_subcommand bw" -l interval -d 'Print a line every TIME during a run [default: sample every 10ms, print nothing]' -r
+complete -c pipemark -n "__fish_pipemark_using_subcommand bw" -l cpu-map -d 'With --place all: also write the map as CSV, as core-to-core-latency does' -r
 complete -c pipemark -n "__fish_pipemark_using_subcommand bw" -s q -l quiet -d 'Print no tables and no progress, only errors and exports'
 complete -c pipemark -n "__fish_pipemark_using_subcommand bw" -l all -d 'Print all tables, figures and findings instead of one screen'
 complete -c pipemark -n "__fish_pipemark_using_subcommand bw" -l claims -d 'Print each claim of the suite\'s document with its answer, its range and the trials that decide it'
@@ -240,6 +241,7 @@ complete -c pipemark -n "__fish_pipemark_using_subcommand latency" -l label -d '
 complete -c pipemark -n "__fish_pipemark_using_subcommand latency" -l db -d 'History file [default: pipemark/history.db in $XDG_DATA_HOME or ~/.local/share]' -r -F
 complete -c pipemark -n "__fish_pipemark_using_subcommand latency" -l baseline -d 'For each trial, also measure a baseline with these values, and show the ratio to it' -r
 complete -c pipemark -n "__fish_pipemark_using_subcommand latency" -l interval -d 'Print a line every TIME during a run [default: sample every 10ms, print nothing]' -r
+complete -c pipemark -n "__fish_pipemark_using_subcommand latency" -l cpu-map -d 'With --place all: also write the map as CSV, as core-to-core-latency does' -r
 complete -c pipemark -n "__fish_pipemark_using_subcommand latency" -s q -l quiet -d 'Print no tables and no progress, only errors and exports'
 complete -c pipemark -n "__fish_pipemark_using_subcommand latency" -l all -d 'Print all tables, figures and findings instead of one screen'
 complete -c pipemark -n "__fish_pipemark_using_subcommand latency" -l claims -d 'Print each claim of the suite\'s document with its answer, its range and the trials that decide it'

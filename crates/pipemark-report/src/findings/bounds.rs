@@ -104,7 +104,7 @@ mod tests {
                      full), 2.50 GiB/s, 31.2 % of this machine's memory-copy limit of 8.00 GiB/s (one copy of 64 KiB blocks on one core)."
                 ]
             );
-            assert!(findings(&all, None).iter().all(|finding| finding.rule != "memory-copy"));
+            assert!(findings(&all, None, &[]).iter().all(|finding| finding.rule != "memory-copy"));
             assert_eq!(texts("memory-copy", &[&all[..1], &all[6..]].concat()), [""; 0]);
             assert_eq!(texts("memory-copy", &[copy, record("e", &[], 2.0, &STEADY[..4])]), [""; 0]);
         }

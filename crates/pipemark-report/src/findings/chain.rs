@@ -280,7 +280,7 @@ mod tests {
     }
 
     fn finding(outcomes: Vec<Outcome>, rule: &str) -> pipemark_model::Finding {
-        findings(&records(outcomes), None).into_iter().find(|finding| finding.rule == rule).expect("a finding")
+        findings(&records(outcomes), None, &[]).into_iter().find(|finding| finding.rule == rule).expect("a finding")
     }
 
     #[test]

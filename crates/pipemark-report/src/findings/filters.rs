@@ -329,7 +329,7 @@ mod tests {
     }
 
     fn all(outcomes: Vec<Outcome>) -> Vec<Finding> {
-        findings(&records(outcomes), None)
+        findings(&records(outcomes), None, &[])
     }
 
     fn text<'f>(found: &'f [Finding], rule: &str) -> &'f str {

@@ -271,7 +271,7 @@ mod tests {
             }
         }
         assert_eq!(
-            text(&findings(&records(all), None), "language-best-block"),
+            text(&findings(&records(all), None, &[]), "language-best-block"),
             ["Smallest block within 5 % of the best, tuned programs: 64 KiB for c; 1 MiB for java."]
         );
     }
@@ -284,7 +284,7 @@ mod tests {
             ("java", "idiomatic", 1.0),
             ("java", "tuned", 2.0),
         ]);
-        let found = findings(&all, None);
+        let found = findings(&all, None, &[]);
         assert_eq!(
             text(&found, "language-gap"),
             [
@@ -305,13 +305,13 @@ mod tests {
     #[test]
     fn programs_that_check_differently_are_not_compared() {
         let mut all = measured_records(&[("c", "tuned", 4.0), ("zig", "tuned", 3.9), ("python", "tuned", 8.0)]);
-        let all_alike = findings(&all, None);
+        let all_alike = findings(&all, None, &[]);
         for sample in
             all.iter_mut().filter(|record| record.id.contains("python")).flat_map(|record| &mut record.samples)
         {
             sample.entrant.as_mut().unwrap().compares = true;
         }
-        let apart = findings(&all, None);
+        let apart = findings(&all, None, &[]);
         let [all_alike, apart] = [all_alike, apart].map(|found| text(&found, "language-by-block").remove(0));
         assert!(all_alike.starts_with("Within 10 % of the fastest of 3 tuned programs: "), "{all_alike}");
         assert!(
@@ -323,7 +323,7 @@ mod tests {
     #[test]
     fn the_block_size_beyond_which_languages_tie_is_found() {
         let all = measured_records(&[("c", "tuned", 4.0), ("zig", "tuned", 3.9), ("go", "tuned", 3.8)]);
-        let texts = text(&findings(&all, None), "language-by-block");
+        let texts = text(&findings(&all, None, &[]), "language-by-block");
         assert_eq!(
             texts,
             [

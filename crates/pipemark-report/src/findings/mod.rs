@@ -25,7 +25,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value as Json;
 
-use pipemark_model::{Estimate, Finding, Job, Key, Record, distinct, group_by_key, total_order};
+use pipemark_model::{CpuTopology, Estimate, Finding, Job, Key, Record, distinct, group_by_key, total_order};
 use pipemark_stats::family::Family;
 use pipemark_stats::records::speeds_by_round;
 
@@ -49,8 +49,9 @@ fn topic(rule: &str) -> String {
 }
 
 /// Findings from the records, most useful first: the largest effect of each rule, then the second largest of each.
-/// `memory_copy` is the machine's memory-copy limit, see [`pipemark_stats::records::memory_copy`].
-pub fn findings(records: &[Record], memory_copy: Option<&Estimate>) -> Vec<Finding> {
+/// `memory_copy` is the machine's memory-copy limit, see [`pipemark_stats::records::memory_copy`], and `topology` has
+/// what its CPUs share.
+pub fn findings(records: &[Record], memory_copy: Option<&Estimate>, topology: &[CpuTopology]) -> Vec<Finding> {
     let of_chains: BTreeSet<&str> =
         records.iter().filter(|record| record.job.chain().is_some()).map(|record| record.experiment.as_str()).collect();
     // A chain of length 0 is a stream. In an experiment with chains, it is only a base for them, so it gets no findings
@@ -94,8 +95,8 @@ pub fn findings(records: &[Record], memory_copy: Option<&Estimate>) -> Vec<Findi
         each(&stream_parts, &[Key::Send, Key::Recv, Key::Pages], pipes::zero_copy),
         each(&stream_parts, &[Key::Send, Key::Pages, Key::Capacity], pipes::fresh),
         wakeups::shortest_trip(&trips),
-        each(&stream_parts, &[Key::Place], cpu_map::structure),
-        each(&trip_parts, &[Key::Place], cpu_map::structure),
+        each(&stream_parts, &[Key::Place], |group| cpu_map::structure(group, topology)),
+        each(&trip_parts, &[Key::Place], |group| cpu_map::structure(group, topology)),
         each(&stream_parts, &[Key::Wait], wakeups::against_blocking),
         each(&trip_parts, &[Key::Wait], wakeups::against_blocking),
         link::each_situation(&of_streams, link::shared_memory),
@@ -166,7 +167,7 @@ fn each<'a, T: IntoIterator<Item = Candidate>>(
 #[cfg(test)]
 fn findings_of_rule(rule: &str, records: &[Record]) -> Vec<Finding> {
     let limit = pipemark_stats::records::memory_copy(records);
-    let mut all = findings(records, limit.as_ref());
+    let mut all = findings(records, limit.as_ref(), &[]);
     all.retain(|finding| finding.rule == rule);
     all
 }

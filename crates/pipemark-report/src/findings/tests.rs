@@ -13,8 +13,8 @@ use super::*;
 
 #[test]
 fn nothing_has_no_findings() {
-    assert_eq!(findings(&[], None), []);
-    assert_eq!(findings(&[record("e", &[], 1.0, &STEADY)], None), []);
+    assert_eq!(findings(&[], None, &[]), []);
+    assert_eq!(findings(&[record("e", &[], 1.0, &STEADY)], None, &[]), []);
 }
 
 #[test]
@@ -26,7 +26,7 @@ fn rules_are_limited_and_alternate() {
             all.push(record("e", &params, throughput, &STEADY));
         }
     }
-    let findings = findings(&all, None);
+    let findings = findings(&all, None, &[]);
     let of_capacity: Vec<f64> =
         findings.iter().filter(|f| f.rule == "capacity").map(|f| f.evidence["ratio"].as_f64().unwrap()).collect();
     assert_eq!(of_capacity.len(), MAX_PER_RULE);
@@ -40,7 +40,7 @@ fn rules_are_limited_and_alternate() {
 fn failed_trials_are_no_evidence() {
     let mut slow = outcome("e", &[("capacity", "64k")], 1.0, &STEADY);
     let fast = outcome("e", &[("capacity", "1m")], 2.0, &STEADY);
-    let found = |outcomes| findings(&records(outcomes), None).len();
+    let found = |outcomes| findings(&records(outcomes), None, &[]).len();
     assert!(found(vec![slow.clone(), fast.clone()]) > 0);
     slow.verified = Some(false);
     assert_eq!(found(vec![slow.clone(), fast.clone()]), 0);
@@ -106,7 +106,7 @@ fn any_record() -> impl Strategy<Value = Record> {
 proptest! {
     #[test]
     fn odd_records_cause_no_panic_or_nonsense(all in prop::collection::vec(any_record(), 0..60)) {
-        for finding in findings(&all, memory_copy(&all).as_ref()) {
+        for finding in findings(&all, memory_copy(&all).as_ref(), &[]) {
             prop_assert!(!finding.evidence.is_empty() && finding.text.ends_with('.'), "{finding:?}");
             prop_assert!(!finding.text.contains("NaN") && !finding.text.contains("inf "), "{}", finding.text);
         }
@@ -117,7 +117,7 @@ proptest! {
 #[test]
 fn round_trips_are_excluded_from_stream_rules() {
     let mut all = vec![record("e", &[("block", "4k")], 1.0, &STEADY), record("e", &[], 2.0, &STEADY)];
-    let before = findings(&all, None);
+    let before = findings(&all, None, &[]);
     assert!(before.iter().any(|finding| finding.rule == "recommended"), "{before:?}");
     for (place, block) in [("cross", "4k"), ("cross", "64k"), ("same", "4k")] {
         let params = [("place", place), ("block", block)];
@@ -126,7 +126,7 @@ fn round_trips_are_excluded_from_stream_rules() {
         all.extend(records(vec![round_trip_outcome("e", &params, 4_000.0, &STEADY)]));
     }
     let own = ["harness", "round-trip", "tail"];
-    let mut after = findings(&all, None);
+    let mut after = findings(&all, None, &[]);
     after.retain(|finding| !own.contains(&finding.rule.as_str()));
     assert_eq!(after, before);
 }
@@ -191,7 +191,7 @@ proptest! {
     fn findings_name_the_true_fastest(all in document()) {
         let ends = |record: &Record| record.job.ends().unwrap().clone();
         let fastest = |rivals: &[&Record]| rivals.iter().map(|record| speed(record)).fold(0.0, f64::max);
-        for finding in findings(&all, memory_copy(&all).as_ref()) {
+        for finding in findings(&all, memory_copy(&all).as_ref(), &[]) {
             let (text, evidence) = (&finding.text, &finding.evidence);
             match finding.rule.as_str() {
                 "memory-copy" => {
@@ -260,7 +260,7 @@ fn findings_of(figures: &mut dyn FnMut() -> Vec<f64>, gain: f64) -> Vec<Finding>
         let by = if trial % 4 == 3 || capacity == "1m" { gain } else { 1.0 };
         record("e", &[("place", place), ("block", block), ("capacity", capacity)], by / 100.0, &figures())
     };
-    findings(&(0..16).map(trial).collect::<Vec<_>>(), None)
+    findings(&(0..16).map(trial).collect::<Vec<_>>(), None, &[])
 }
 
 /// The share of documents of pure noise that report a difference, 0 to 1.

@@ -459,8 +459,11 @@ fn table(
         return;
     }
     let null = without_transfer(&experiment.records).map(|text| Note::new("null:", Style::Aside, text));
-    let map = cpu_map::grid(experiment, &document.host.topology);
-    if let Some((grid, notes)) = map.or_else(|| matrix::grid(experiment.about, &experiment.records)) {
+    let map = cpu_map::grids(experiment, &document.host.topology, cpu_map::SCREEN_COLUMNS);
+    if let Some((grids, notes)) = map {
+        grids.into_iter().for_each(|grid| sheet.grid(grid));
+        sheet.notes(notes);
+    } else if let Some((grid, notes)) = matrix::grid(experiment.about, &experiment.records) {
         sheet.grid(grid);
         sheet.notes(notes.into_iter().take(1));
     } else if let Some((columns, table_rows)) = sweep(experiment) {

@@ -53,10 +53,12 @@ pub(super) fn heading(document: &Document) -> String {
 /// Adds the tables of one experiment with their notes. If `run` isn't empty, it precedes the captions.
 pub(super) fn tables(sheet: &mut Sheet, document: &Document, experiment: &MeasuredExperiment, run: &str) {
     let (mut grids, notes) = gains::grids(document, experiment).unwrap_or_else(|| {
-        let map = cpu_map::grid(experiment, &document.host.topology);
-        let grid = map.or_else(|| matrix::grid(experiment.about, &experiment.records));
-        let (grid, notes) = grid.unwrap_or_else(|| experiment.grid());
-        (vec![grid], notes)
+        let map = cpu_map::grids(experiment, &document.host.topology, cpu_map::PAGE_COLUMNS);
+        map.unwrap_or_else(|| {
+            let grid = matrix::grid(experiment.about, &experiment.records);
+            let (grid, notes) = grid.unwrap_or_else(|| experiment.grid());
+            (vec![grid], notes)
+        })
     });
     for group in grids.iter_mut().flat_map(|grid| &mut grid.groups).filter(|_| !run.is_empty()) {
         group.caption = if group.caption.is_empty() { run.to_owned() } else { format!("{run} · {}", group.caption) };

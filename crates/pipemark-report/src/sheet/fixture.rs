@@ -52,7 +52,7 @@ pub fn of_suite(text: &str, scale: &str, seed: u64) -> Document {
     let trials = records(outcomes.collect());
     Document {
         claims: answer_claims(plan.claims, &trials),
-        findings: findings(&trials, None),
+        findings: findings(&trials, None, &[]),
         experiments: plan.experiments,
         ..document(&plan.suite, &plan.title, trials)
     }

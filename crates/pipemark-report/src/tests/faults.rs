@@ -298,7 +298,7 @@ fn fault_of_claim(claim: &Claim, one: &Evidence, all: &[Record]) -> Option<Strin
 /// The comparisons in findings and claims that no table shows.
 pub(super) fn faults(all: &[Record], claims: Vec<Claim>) -> Vec<String> {
     let mut faults = Vec::new();
-    for Finding { rule, text, evidence, .. } in findings(all, memory_copy(all).as_ref()) {
+    for Finding { rule, text, evidence, .. } in findings(all, memory_copy(all).as_ref(), &[]) {
         let evidence = Json::Object(evidence);
         let pair = |json: &Json| json.pointer("/of/trial").is_some() && json.pointer("/to/trial").is_some();
         let comparisons = all_matching(&evidence, &pair);

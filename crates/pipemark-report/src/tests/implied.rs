@@ -64,7 +64,7 @@ fn generated(numbers: Range<usize>) -> impl Iterator<Item = Document> {
         // Experiments are in order of first appearance.
         kept.sort_by(|one, other| one.experiment.cmp(&other.experiment));
         let copy = memory_copy(&kept);
-        let findings = findings(&kept, copy.as_ref());
+        let findings = findings(&kept, copy.as_ref(), &[]);
         Document { findings, memory_copy: copy, ..of_records(kept) }
     })
 }

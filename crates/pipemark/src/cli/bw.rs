@@ -5,10 +5,11 @@ use std::time::Duration;
 
 use clap::Args;
 
-use pipemark_console::{ExitError, VerbResult};
+use pipemark_console::{Destination, ExitError, VerbResult, destination};
 use pipemark_model::{Key, Mode, Place, Value, parse_duration};
-use pipemark_run::plan::{DesignSetting, Plan};
+use pipemark_run::plan::{DesignAxis, DesignSetting, Plan};
 
+use crate::cli::cpu_pairs;
 use crate::cli::measure::FlagOptions;
 use crate::cli::parameters::{KeySet, check_unique};
 
@@ -72,18 +73,32 @@ pub struct BwOptions<K: KeySet> {
     /// samples[].pieces; they show whether a trial is bimodal.
     #[arg(long, value_name = "TIME", allow_hyphen_values = true, value_parser = parse_duration, help_heading = "Output", hide_short_help = true)]
     interval: Option<Duration>,
+    /// With --place all: also write the map as CSV, as core-to-core-latency does
+    ///
+    /// There are no headings: a row for each writer, a column for each reader, in the order of their numbers. A cell has
+    /// nanoseconds one way (half a round trip), or bytes per second.
+    #[arg(long, value_name = "FILE|-", value_parser = destination, help_heading = "Output", hide_short_help = true)]
+    cpu_map: Option<Destination>,
+}
+
+impl<K: KeySet> BwOptions<K> {
+    fn measure(&self, plan: Plan) -> VerbResult {
+        let mut flags = self.flags.clone();
+        flags.output.cpu_map.clone_from(&self.cpu_map);
+        flags.measure(plan)
+    }
 }
 
 /// Measures streams, or round trips with `--mode latency`.
 pub fn bw(options: &BwOptions<BwKeys>) -> VerbResult {
     let latency = options.flags.parameters.values(Key::Mode).contains(&Value::Mode(Mode::Latency));
-    options.flags.measure(plan("bw", if latency { "Round trips" } else { "Throughput" }, options, &[])?)
+    options.measure(plan("bw", if latency { "Round trips" } else { "Throughput" }, options, &[])?)
 }
 
 /// Measures round trips.
 pub fn latency(options: &BwOptions<LatencyKeys>) -> VerbResult {
     let defaults = [(Key::Mode, "latency"), (Key::Block, "64")];
-    options.flags.measure(plan("latency", "Round trips", options, &defaults)?)
+    options.measure(plan("latency", "Round trips", options, &defaults)?)
 }
 
 /// A plan with the memory-copy limit and one experiment.
@@ -95,6 +110,18 @@ fn plan<K: KeySet>(
 ) -> Result<Plan, ExitError> {
     let mut design = options.flags.parameters.design(verb, title, defaults);
     check_unique("--baseline", &options.baseline)?;
+    let others: usize =
+        design.axes.iter().filter(|axis| axis.key != Key::Place).map(|axis| axis.values.len()).product();
+    let pairs = options.flags.most_trials().map(|most| most / others);
+    let places = design.axes.iter_mut().find(|axis| axis.key == Key::Place);
+    if let Some((axis, most)) = places.zip(pairs).filter(|_| options.flags.parameters.has_all_pairs) {
+        *axis = DesignAxis::new(Key::Place, cpu_pairs::here(most.max(2))?.into_iter().map(Value::Place));
+    }
+    if options.cpu_map.is_some() && (!options.flags.parameters.has_all_pairs || others > 1) {
+        return Err(ExitError::usage(
+            "--cpu-map writes one map: use --place all, and one value of each other parameter",
+        ));
+    }
     // Many pairs of CPUs are shown as a map: a row for each writer, a column for each reader.
     let place = design.axes.iter().find(|axis| axis.key == Key::Place);
     let is_pinned = |setting: &DesignSetting| matches!(setting.value, Value::Place(Place::Pinned(..)));
@@ -167,6 +194,13 @@ mod tests {
         assert_eq!(plan.trials.len(), 3);
         assert_eq!(plan.trials[1].job.ends().unwrap().send, SendMethod::Write);
         assert_eq!(plan.trials[2].baseline.as_ref(), Some(&plan.trials[1].id));
+    }
+
+    #[test]
+    fn a_map_of_cpus_needs_all_pairs_and_nothing_else_that_varies() {
+        for flags in ["--cpu-map map.csv", "--cpu-map map.csv --place 0:1,1:0", "--cpu-map map.csv --block 64,1k"] {
+            assert!(plan_of(flags).unwrap_err().contains("use --place all"), "{flags}");
+        }
     }
 
     #[test]

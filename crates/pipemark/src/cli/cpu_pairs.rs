@@ -1,5 +1,5 @@
 //! The pairs of CPUs of `--place all`: every CPU as writer with every other as reader, in both directions. On large
-//! machines, a sample of the pairs in which each kind of neighbour occurs.
+//! machines, and if the time is short, a sample of the pairs in which each kind of neighbour occurs.
 
 use std::collections::BTreeMap;
 
@@ -35,23 +35,27 @@ pub fn pairs(topology: &[CpuTopology], most: usize) -> Vec<Place> {
         kinds.entry((is_core, is_l3, home(pair.0), home(pair.1))).or_default().push(place(pair));
     }
     let each = (most / kinds.len()).max(1);
-    // Evenly spread over the pairs of a kind, so that no CPU is preferred.
-    let spread = |pairs: Vec<Place>| {
-        let count = each.min(pairs.len());
-        (0..count).map(|nth| pairs[nth * pairs.len() / count]).collect::<Vec<_>>()
-    };
-    kinds.into_values().flat_map(spread).take(most.max(1)).collect()
+    // Evenly spread over the pairs of a kind, so that no CPU is preferred, and over the kinds if not even one pair of
+    // each kind is measured.
+    let sampled = kinds.into_values().flat_map(|pairs| spread(&pairs, each)).collect::<Vec<_>>();
+    spread(&sampled, most.max(1))
 }
 
-/// The pairs of CPUs that this process may use. With one CPU there is no pair.
+/// At most `most` of the pairs, evenly spread.
+fn spread(pairs: &[Place], most: usize) -> Vec<Place> {
+    let count = most.min(pairs.len());
+    (0..count).map(|nth| pairs[nth * pairs.len() / count]).collect()
+}
+
+/// At most `most` pairs of the CPUs that this process may use. With one CPU there is no pair.
 ///
 /// # Errors
 /// If there is only one CPU.
-pub fn here() -> Result<Vec<Place>, String> {
+pub fn here(most: usize) -> Result<Vec<Place>, String> {
     let topology = pipemark_host::survey().topology;
     match topology.as_slice() {
         [] | [_] => Err("'all' needs two CPUs, but this process may use one; use same".to_owned()),
-        topology => Ok(pairs(topology, MAX_PAIRS)),
+        topology => Ok(pairs(topology, most.min(MAX_PAIRS))),
     }
 }
 
@@ -109,5 +113,10 @@ mod tests {
             .collect();
         let message = "each two packages in both directions, two L3 caches in a package, the threads of one core";
         assert_eq!(kinds.len(), 6 * 6 + 6 + 6, "{message}");
+        // With less time than for each kind, pairs within packages and across them are still measured.
+        let few = super::pairs(&topology, 12);
+        let is_within = |place: &&Place| matches!(place, Place::Pinned(one, other) if home(*one).0 == home(*other).0);
+        let within = few.iter().filter(is_within).count();
+        assert!(few.len() == 12 && (1..12).contains(&within), "{few:?}");
     }
 }

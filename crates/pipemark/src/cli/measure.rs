@@ -2,6 +2,7 @@
 
 use std::io::{self, IsTerminal};
 use std::sync::Arc;
+use std::time::Duration;
 
 use clap::Args;
 use signal_hook::consts::SIGXFSZ;
@@ -9,9 +10,10 @@ use signal_hook::consts::SIGXFSZ;
 use pipemark_console::{ExitError, Format, JsonLines, VerbResult, catch_interrupts, exit, say, say_error};
 use pipemark_entrants::Entrants;
 use pipemark_host::child::Interrupt;
-use pipemark_model::{Claim, Document, Experiment, Nanos, Outcome, Record, Status, Stopped, Trial};
+use pipemark_model::{Claim, Document, Experiment, Key, Nanos, Outcome, Record, Status, Stopped, Trial, Value};
 use pipemark_report::findings;
 use pipemark_run::plan::{Design, MEMORY_COPY, Plan, Suite, VolumeScale};
+use pipemark_stats::estimate::MIN_RUNS;
 
 use crate::cli::history::lists::sessions as sessions_sheet;
 use crate::cli::links::{LinkOptions, prepare_links};
@@ -20,6 +22,11 @@ use crate::cli::parameters::{KeySet, ParameterFlags};
 use crate::cli::reporter::Reporter;
 use crate::cli::schedule_flags::ScheduleOptions;
 use crate::store::Id;
+
+/// The time per run if no flag gives one.
+const DEFAULT_TIME: Duration = Duration::from_millis(250);
+/// The time to start and end the processes of a run, about.
+const START_OF_RUN: Duration = Duration::from_millis(20);
 
 /// The options of a verb whose experiment is defined by flags.
 #[derive(Debug, Clone, Args)]
@@ -31,7 +38,7 @@ pub struct FlagOptions<K: KeySet> {
     #[command(flatten)]
     schedule: ScheduleOptions,
     #[command(flatten)]
-    output: OutputOptions,
+    pub output: OutputOptions,
 }
 
 impl<K: KeySet> FlagOptions<K> {
@@ -40,6 +47,14 @@ impl<K: KeySet> FlagOptions<K> {
         self.output.targets().check()?;
         let verb = design.name.clone();
         Suite::of_flags(&verb, self.schedule.choices(), design).expand(VolumeScale::ONE).map_err(ExitError::usage)
+    }
+
+    /// The number of trials of which `--budget` allows the minimum number of runs; `None` without a budget.
+    pub fn most_trials(&self) -> Option<usize> {
+        let nanos = |value: &Value| value.number().map_or(DEFAULT_TIME, Duration::from_nanos);
+        let run = self.parameters.values(Key::Time).iter().map(nanos).max().unwrap_or(DEFAULT_TIME) + START_OF_RUN;
+        let runs = self.schedule.budget?.as_secs_f64() / run.as_secs_f64();
+        Some((runs / MIN_RUNS as f64) as usize)
     }
 
     /// Measures a plan without entrants.
@@ -170,7 +185,7 @@ fn document(
         partial,
         memory_copy,
         claims: pipemark_claims::answers::answer_claims(claims, &trials),
-        findings: findings::findings(&trials, memory_copy.as_ref()),
+        findings: findings::findings(&trials, memory_copy.as_ref(), &machine.topology),
         experiments,
         trials,
         warnings: [shortages, pipemark_host::warnings(&machine, &before, &after)].concat(),

@@ -43,6 +43,7 @@ pub fn document_as(format: Format, document: &Document) -> io::Result<String> {
         Format::Json => export::json(document),
         Format::OpenMetrics => export::openmetrics(document),
         Format::Benchmark => export::benchmark_json(document),
+        Format::CpuMap => export::cpu_map(document),
         Format::Hyperfine | Format::Bencher => unreachable!("exports of ab"),
     }
 }
@@ -62,6 +63,9 @@ pub struct OutputOptions {
     /// Write a line of JSON as each run and each trial ends
     #[arg(long, value_name = "FILE|-", value_parser = destination)]
     json_lines: Option<Destination>,
+    /// Where the map of CPUs goes; only some verbs have this flag.
+    #[arg(skip)]
+    pub cpu_map: Option<Destination>,
     #[command(flatten)]
     pub detail: DetailOptions,
     #[command(flatten)]
@@ -72,7 +76,11 @@ impl OutputOptions {
     /// The outputs and their formats.
     pub fn targets(&self) -> Targets<'_> {
         let mut targets = self.export.targets();
-        targets.add(&[(&self.openmetrics, Format::OpenMetrics), (&self.benchmark_json, Format::Benchmark)]);
+        targets.add(&[
+            (&self.openmetrics, Format::OpenMetrics),
+            (&self.benchmark_json, Format::Benchmark),
+            (&self.cpu_map, Format::CpuMap),
+        ]);
         targets.with_lines(self.json_lines.as_ref())
     }
 

@@ -9,7 +9,7 @@ use clap::{Arg, ArgAction, ArgMatches, Args, Command, Error, FromArgMatches};
 use pipemark_model::{Key, Value};
 use pipemark_run::plan::{Design, DesignAxis};
 
-use crate::cli::cpu_pairs;
+use crate::cli::cpu_pairs::{self, MAX_PAIRS};
 
 /// The parameters of a verb.
 pub trait KeySet: Clone + Send + Sync + 'static {
@@ -32,6 +32,8 @@ const RARE: &str = "More to measure (comma-separated lists)";
 #[derive(Debug, Clone)]
 pub struct ParameterFlags<K> {
     given: Vec<(Key, Vec<Value>)>,
+    /// Whether the places are all pairs of CPUs.
+    pub has_all_pairs: bool,
     keys: PhantomData<K>,
 }
 
@@ -87,7 +89,12 @@ impl<K: KeySet> FromArgMatches for ParameterFlags<K> {
         let given = |key: Key| {
             matches.get_many::<Vec<Value>>(key.name()).map(|values| (key, values.flatten().cloned().collect()))
         };
-        Ok(ParameterFlags { given: K::KEYS.iter().filter_map(|key| given(*key)).collect(), keys: PhantomData })
+        let places = K::KEYS.contains(&Key::Place).then(|| matches.get_raw(Key::Place.name())).flatten();
+        Ok(ParameterFlags {
+            given: K::KEYS.iter().filter_map(|key| given(*key)).collect(),
+            has_all_pairs: places.is_some_and(|mut places| places.any(|place| place == ALL_PAIRS)),
+            keys: PhantomData,
+        })
     }
 
     fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), Error> {
@@ -140,7 +147,9 @@ impl TypedValueParser for ValueParser {
     fn parse_ref(&self, command: &Command, arg: Option<&Arg>, text: &std::ffi::OsStr) -> Result<Vec<Value>, Error> {
         let text = text.to_str().ok_or_else(|| Error::new(ErrorKind::InvalidUtf8).with_cmd(command))?;
         let values = match (self.0, text) {
-            (Key::Place, ALL_PAIRS) => cpu_pairs::here().map(|places| places.into_iter().map(Value::Place).collect()),
+            (Key::Place, ALL_PAIRS) => {
+                cpu_pairs::here(MAX_PAIRS).map(|places| places.into_iter().map(Value::Place).collect())
+            }
             (key, text) => Value::parse(key, text).map(|value| vec![value]).map_err(|error| error.to_string()),
         };
         values.map_err(|error| {
