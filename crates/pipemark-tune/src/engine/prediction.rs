@@ -42,12 +42,8 @@ pub fn judged(report: &PipelineReport, experiments: &[&TuneExperiment]) -> Predi
         None if is_pipe => gain_of(ExperimentKind::Capacity, None),
         None => None,
     };
-    let largest = if stage.is_some() {
-        let without = experiments.iter().filter(|one| one.kind == ExperimentKind::Without && one.failed.is_none());
-        without.filter_map(|one| one.gain).fold(0.0, f64::max)
-    } else {
-        0.0
-    };
+    let without = experiments.iter().filter(|one| one.kind == ExperimentKind::Without && one.failed.is_none());
+    let largest = without.filter_map(|one| one.gain).fold(0.0, f64::max);
     Prediction {
         text: verdict.text.clone(),
         cause: verdict.cause.clone(),
@@ -83,5 +79,15 @@ mod tests {
         assert_eq!(confirmed(2, &[2.0, 1.1]), Some(false));
         assert_eq!(confirmed(1, &[1.01, 1.0]), Some(false), "no stage alone costs time");
         assert_eq!(confirmed(3, &[1.5, 1.0]), None, "not measured");
+    }
+
+    #[test]
+    fn a_small_pipe_is_not_confirmed_if_a_stage_costs_more() {
+        let verdict = PipelineVerdict { kind: VerdictKind::Pipe, ..PipelineVerdict::default() };
+        let report = PipelineReport { verdict, ..PipelineReport::of(&PipelineEvidence::default()) };
+        let capacity = blank(ExperimentKind::Capacity, "", String::new());
+        let capacity = TuneExperiment { gain: Some(1.25), ..capacity };
+        let judged = |gain: f64| judged(&report, &[&capacity, &without(4, gain)]).confirmed;
+        assert_eq!((judged(2.02), judged(1.3)), (Some(false), Some(true)));
     }
 }

@@ -100,7 +100,9 @@ impl Experimenter<'_, '_, '_> {
         let most = found.iter().map(|rewrite| self.expected_gain(current, rewrite)).fold(0.0, f64::max);
         let is_clear = is_first && most >= CLEAR_GAIN;
         let is_skipped = |rewrite: &Rewrite| {
-            is_clear && self.expected_gain(current, rewrite) < MIN_GAIN || self.is_hopeless(current, rewrite)
+            is_clear && self.expected_gain(current, rewrite) < MIN_GAIN
+                || self.is_hopeless(current, rewrite)
+                || !is_first && self.is_cheap(current, rewrite)
         };
         let (skipped, found): (Vec<Rewrite>, Vec<Rewrite>) = found.into_iter().partition(is_skipped);
         if is_first && !skipped.is_empty() {
@@ -177,6 +179,20 @@ impl Experimenter<'_, '_, '_> {
     fn is_hopeless(&self, current: &TypedPipeline, rewrite: &Rewrite) -> bool {
         let places = self.places(current, rewrite);
         places.len() > rewrite.last - rewrite.first && places.into_iter().all(|place| self.bounds[place].is_some())
+    }
+
+    /// Whether all stages that a rewrite changes took so little time alone that the pipeline, as fast as it is by now,
+    /// can't gain from the rewrite.
+    fn is_cheap(&self, current: &TypedPipeline, rewrite: &Rewrite) -> bool {
+        let places = self.places(current, rewrite);
+        let alone = |place: &usize| {
+            let mut trials = self.trials.iter().map(|trial| &trial.experiment);
+            let found = trials.find(|one| one.kind == ExperimentKind::Alone && one.stage == Some(place + 1));
+            found.filter(|one| one.failed.is_none())?.seconds
+        };
+        let times: Option<f64> = places.iter().map(alone).sum();
+        let now = self.base_time() / self.best.gain;
+        places.len() > rewrite.last - rewrite.first && times.is_some_and(|own| own < now * (1.0 - 1.0 / MIN_GAIN))
     }
 
     /// The gain of the pipeline without the work of the stages that a rewrite changes, as far as it was measured.
