@@ -15,6 +15,9 @@ use crate::result::{ExperimentKind, Fastest, TuneExperiment};
 /// The most rounds: those of the last look.
 pub(super) const MAX_ROUNDS: usize = LOOKS[LOOKS.len() - 1];
 
+/// Rounds may take longer than expected by this factor, because others use the machine too.
+const MARGIN: f64 = 1.3;
+
 /// A variant in the confirmation.
 struct ConfirmedVariant {
     /// Its place among the trials.
@@ -30,7 +33,8 @@ impl Experimenter<'_, '_, '_> {
     /// after the first look leave the time that `guesses` need.
     pub(super) fn confirm(&mut self, guesses: Option<&GuessTrials>) {
         let mut chosen = self.choose();
-        while chosen.len() > 1 && self.left() < MIN_ROUNDS as f64 * self.time_of_round(&chosen) {
+        // Fewer rounds than those of the first look prove nothing.
+        while chosen.len() > 1 && self.left() < MIN_ROUNDS as f64 * self.time_of_round(&chosen) * MARGIN {
             chosen.pop();
         }
         let for_guesses = guesses.map_or(0.0, |trials| trials.time_to_confirm(self.lab.overhead_of_run()));
