@@ -26,6 +26,13 @@ pub fn kill_with_descendants(children: &[Child]) {
             let Some(process) = Pid::from_raw(pid).and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok()) else {
                 continue;
             };
+            // Since the list was read, the process may have ended, and another may have got its number.
+            let is_ours = |parent: i32| {
+                found.contains_key(&parent) || roots.iter().any(|root| root.as_raw_nonzero().get() == parent)
+            };
+            if !parent_of(pid).is_some_and(is_ours) {
+                continue;
+            }
             // A stopped process starts no others, and keeps those that it has started.
             let _ = pidfd_send_signal(&process, Signal::STOP);
             found.insert(pid, process);
@@ -47,10 +54,17 @@ fn children_of(pid: i32) -> Vec<i32> {
         .collect()
 }
 
+fn parent_of(pid: i32) -> Option<i32> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    // The name of the program stands before it in parentheses, and may have any characters.
+    stat.rsplit_once(')')?.1.split_ascii_whitespace().nth(1)?.parse().ok()
+}
+
 #[cfg(test)]
 mod tests {
     use std::io::Read;
     use std::process::{Command, Stdio};
+    use std::time::{Duration, Instant};
 
     use super::*;
     use crate::child::ProcessGroup;
@@ -65,11 +79,17 @@ mod tests {
         drop(command);
         output.read_exact(&mut [0]).unwrap();
         // They are started by now, or soon.
+        let begun = Instant::now();
         while children_of(child.pid().as_raw_nonzero().get()).into_iter().flat_map(children_of).count() < 2 {
-            std::thread::yield_now();
+            assert!(begun.elapsed() < Duration::from_secs(10), "they weren't started");
+            std::thread::sleep(Duration::from_millis(1));
         }
         kill_with_descendants(std::slice::from_ref(&child));
         child.end_now().unwrap();
+        assert_eq!(
+            parent_of(std::process::id().cast_signed()),
+            Some(std::os::unix::process::parent_id().cast_signed())
+        );
         // All of them hold the pipe.
         assert_eq!(output.read(&mut [0]).unwrap(), 0);
     }
