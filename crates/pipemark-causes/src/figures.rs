@@ -415,15 +415,7 @@ mod tests {
     use super::*;
     use crate::evidence::StageEvidence;
     use crate::interval::StageCounts;
-
-    fn counts(running: u32, starved: u32, sleeping: u32) -> StageCounts {
-        let mut counts =
-            StageCounts { cpu: Some(200_000_000), cpu_wait: Some(0), switches: Some(0), ..StageCounts::default() };
-        counts.states[ThreadState::Running as usize] = running;
-        counts.states[ThreadState::Starved as usize] = starved;
-        counts.states[ThreadState::Sleep as usize] = sleeping;
-        counts
-    }
+    use crate::seen_stage::tests::counts;
 
     #[test]
     fn samples_after_the_end_do_not_count() {
