@@ -26,11 +26,10 @@ impl Experimenter<'_, '_, '_> {
         let Some(report) = self.report.as_ref().filter(|_| fitting < PLENTY) else { return };
         let first = self.own_times[0];
         let time = |at: usize| {
-            let mut trials = self.trials.iter().map(|trial| &trial.experiment);
-            let alone = trials.find(|one| one.kind == ExperimentKind::Alone && one.stage == Some(at + 1))?;
+            let alone = self.of_stage(ExperimentKind::Alone, at)?;
             let figures = report.stages.get(at)?;
             let cpu = figures.cpu? + figures.cpu_wait? + figures.cpu_of_children.unwrap_or(0.0);
-            Some(alone.seconds.filter(|_| alone.failed.is_none())?.max(cpu * first))
+            Some(alone.seconds?.max(cpu * first))
         };
         let Some(times) = (0..self.bounds.len()).map(time).collect::<Option<Vec<f64>>>() else { return };
         let whole = self.base_time();

@@ -162,11 +162,8 @@ impl Experimenter<'_, '_, '_> {
 
     /// The gain without the work of all stages that a guess changes, which is more than it can gain.
     fn largest_gain(&self, guess: &Guess) -> f64 {
-        let without = |at: usize| {
-            let mut trials = self.trials.iter().map(|trial| &trial.experiment);
-            let found = trials.find(|one| one.kind == ExperimentKind::Without && one.stage == Some(at + 1));
-            found.filter(|one| one.failed.is_none()).and_then(|one| one.gain).or(self.bounds[at])
-        };
+        let without =
+            |at: usize| self.of_stage(ExperimentKind::Without, at).and_then(|one| one.gain).or(self.bounds[at]);
         let gains: Option<Vec<f64>> = guess.changed.clone().map(without).collect();
         gains.map_or(f64::INFINITY, |gains| gains.iter().product())
     }

@@ -299,6 +299,12 @@ impl Experimenter<'_, '_, '_> {
         }
     }
 
+    /// The result of an experiment about the stage with this place; `None` if it wasn't made or failed.
+    fn of_stage(&self, kind: ExperimentKind, at: usize) -> Option<&TuneExperiment> {
+        let mut trials = self.trials.iter().map(|trial| &trial.experiment);
+        trials.find(|one| one.kind == kind && one.stage == Some(at + 1)).filter(|one| one.failed.is_none())
+    }
+
     fn base_time(&self) -> f64 {
         median(&self.base_times)
     }

@@ -185,23 +185,14 @@ impl Experimenter<'_, '_, '_> {
     /// can't gain from the rewrite.
     fn is_cheap(&self, current: &TypedPipeline, rewrite: &Rewrite) -> bool {
         let places = self.places(current, rewrite);
-        let alone = |place: &usize| {
-            let mut trials = self.trials.iter().map(|trial| &trial.experiment);
-            let found = trials.find(|one| one.kind == ExperimentKind::Alone && one.stage == Some(place + 1));
-            found.filter(|one| one.failed.is_none())?.seconds
-        };
-        let times: Option<f64> = places.iter().map(alone).sum();
+        let times: Option<f64> = places.iter().map(|place| self.of_stage(ExperimentKind::Alone, *place)?.seconds).sum();
         let now = self.base_time() / self.best.gain;
         places.len() > rewrite.last - rewrite.first && times.is_some_and(|own| own < now * (1.0 - 1.0 / MIN_GAIN))
     }
 
     /// The gain of the pipeline without the work of the stages that a rewrite changes, as far as it was measured.
     fn expected_gain(&self, current: &TypedPipeline, rewrite: &Rewrite) -> f64 {
-        let without = |place: usize| {
-            let mut trials = self.trials.iter().map(|trial| &trial.experiment);
-            let found = trials.find(|one| one.kind == ExperimentKind::Without && one.stage == Some(place + 1));
-            found.filter(|one| one.failed.is_none())?.gain
-        };
+        let without = |place: usize| self.of_stage(ExperimentKind::Without, place)?.gain;
         // A gain below 1 is noise.
         self.places(current, rewrite).into_iter().filter_map(without).map(|gain| gain.max(1.0)).product()
     }
